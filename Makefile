@@ -1,0 +1,64 @@
+# Each target works as the first command on a fresh clone: it creates the
+# virtual environment it needs. `make help` lists the targets.
+
+PYTHON ?= python3
+PYTHONS ?= 3.9 3.10 3.11 3.12 3.13
+ARGS ?=
+
+PYTHON_PATH := $(shell tools/find-python "$(PYTHON)")
+PYTHON_VERSION := $(if $(PYTHON_PATH),$(shell "$(PYTHON_PATH)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
+# One environment per interpreter, so that changing PYTHON needs no clean-up.
+VENV ?= .venv/$(PYTHON_VERSION)
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OLDEST := .venv/oldest
+
+# pip up to 26.0 reads the first in isolated builds, later ones the second.
+PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
+	PIP_BUILD_CONSTRAINT=requirements/build-constraints.txt \
+	PIP_DISABLE_PIP_VERSION_CHECK=1 $(1)/bin/python -m pip install --quiet $(2)
+
+.DEFAULT_GOAL := help
+.PHONY: help install test lint format test-all test-oldest clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+install: $(STAMP) ## create the virtual environment and install pu-shift into it
+
+$(STAMP): setup.py pyproject.toml requirements/build-constraints.txt
+	@test -n "$(PYTHON_PATH)"
+	@"$(PYTHON_PATH)" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 13) and \
+		"pu-shift needs Python 3.9 to 3.13, this is %d.%d: choose with PYTHON=python3.12 make ..." % sys.version_info[:2])'
+	@"$(PYTHON_PATH)" -c 'import ensurepip' 2>/dev/null || \
+		{ echo "$(PYTHON_PATH) has no venv module: install it (Debian: apt install python3-venv)" >&2; exit 1; }
+	"$(PYTHON_PATH)" -m venv --clear $(VENV)
+	$(call PIP_INSTALL,$(VENV),-e '.[dev]')
+	@touch $@
+
+lint: $(STAMP) ## check the code with ruff (lint and format)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP) ## rewrite the code in the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: lint ## run every test (the first call sets everything up)
+	$(BIN)/python -m pytest $(ARGS)
+
+test-all: ## run the tests on every supported interpreter (PYTHONS=...)
+	@set -e; for version in $(PYTHONS); do \
+		echo "== Python $$version"; \
+		$(MAKE) --no-print-directory test PYTHON=$$version; \
+	done
+	$(MAKE) --no-print-directory test-oldest
+
+test-oldest: ## run the tests with the oldest supported versions of everything
+	@oldest=$$(tools/find-python 3.9) && $$oldest -m venv --clear $(OLDEST)
+	$(call PIP_INSTALL,$(OLDEST),-c requirements/oldest.txt -e '.[dev]')
+	$(OLDEST)/bin/python -m pytest $(ARGS)
+
+clean: ## remove the virtual environments and every cache
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,125 @@
+"""Make Chainer 7.8.1 importable on today's Python and NumPy.
+
+Chainer's last release asks, while it is being imported, for three things that
+have since been removed from the packages it stands on:
+
+``numpy.distutils`` and ``pkg_resources``
+    used by ``chainer._environment_check`` to warn about macOS Accelerate and
+    about CuPy releases newer than Chainer knows;
+``numpy.sctypes``
+    used by ``chainer.functions.array.as_strided``;
+``pkg_resources``
+    used by ``chainer.testing`` (and so by ``chainer.gradient_check``).
+
+This module supplies exactly these, only to Chainer and only where they are
+missing: the environment check is replaced by one that does nothing,
+``numpy.sctypes`` exists for the duration of the import and is afterwards seen
+by ``as_strided`` alone, and ``pkg_resources`` is a stand-in while
+``chainer.testing`` loads. No removed NumPy alias stays behind.
+
+Import Chainer through here, and before anything else imports it::
+
+    from pu_shift._chainer import chainer
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+
+import numpy
+
+_SCTYPES = {
+    "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
+    "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
+    "float": [numpy.float16, numpy.float32, numpy.float64],
+    "complex": [numpy.complex64, numpy.complex128],
+}
+
+
+@contextlib.contextmanager
+def _module(name: str, module: types.ModuleType) -> Iterator[None]:
+    """Let ``import name`` find ``module`` inside the block, then undo it."""
+    before = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        yield
+    finally:
+        if before is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = before
+
+
+@contextlib.contextmanager
+def _numpy_sctypes() -> Iterator[None]:
+    """Give NumPy 2 its old ``sctypes`` table inside the block."""
+    if "sctypes" in vars(numpy):
+        yield
+        return
+    numpy.sctypes = _SCTYPES
+    try:
+        yield
+    finally:
+        del numpy.sctypes
+
+
+class _NumPyWithSctypes:
+    """NumPy plus ``sctypes``, for the one Chainer module that reads it late."""
+
+    sctypes = _SCTYPES
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(numpy, name)
+
+
+class _EmptyWorkingSet:
+    """What ``chainer.testing`` asks for optional packages: none is installed."""
+
+    def require(self, *requirements: str) -> None:
+        raise LookupError(f"{', '.join(requirements)} not looked up")
+
+
+def _import_chainer() -> types.ModuleType:
+    if "chainer" in sys.modules:
+        return sys.modules["chainer"]
+    check = types.ModuleType("chainer._environment_check")
+    check.check = lambda: None
+    with warnings.catch_warnings(), _module(check.__name__, check), _numpy_sctypes():
+        # Chainer's own sources predate today's deprecations.
+        for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", category)
+        module = importlib.import_module("chainer")
+    as_strided = importlib.import_module("chainer.functions.array.as_strided")
+    if not hasattr(numpy, "sctypes"):
+        as_strided.np = _NumPyWithSctypes()
+    return module
+
+
+def import_gradient_check() -> types.ModuleType:
+    """Import ``chainer.gradient_check`` without ``pkg_resources``.
+
+    Returns
+    -------
+    module
+        ``chainer.gradient_check``.
+
+    Examples
+    --------
+    >>> import_gradient_check().check_backward.__name__
+    'check_backward'
+    """
+    stand_in = types.ModuleType("pkg_resources")
+    stand_in.ResolutionError = LookupError
+    stand_in.WorkingSet = _EmptyWorkingSet
+    with warnings.catch_warnings(), _module("pkg_resources", stand_in), _numpy_sctypes():
+        for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", category)
+        return importlib.import_module("chainer.gradient_check")
+
+
+chainer = _import_chainer()

@@ -1,0 +1,75 @@
+"""Packaging of pu-shift. See README.md for how to install it."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+VERSION = re.search(
+    r'^__version__ = "(.+)"$',
+    (HERE / "pu_shift" / "_version.py").read_text(encoding="utf-8"),
+    re.MULTILINE,
+).group(1)
+
+setup(
+    name="pu-shift",
+    version=VERSION,
+    description=(
+        "Positive-unlabeled classification under class prior shift and asymmetric error "
+        "(Charoenphakdee & Sugiyama, 2019): the reference implementation"
+    ),
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    license_files=["LICENSE"],
+    packages=find_packages(include=["pu_shift", "pu_shift.*"]),
+    package_data={"pu_shift": ["py.typed"]},
+    python_requires=">=3.9,<3.14",
+    install_requires=[
+        # The last release; newer Python and NumPy are served by pu_shift._chainer.
+        "chainer==7.8.1",
+        # 1.22 is the first with wheels for Python 3.10; a NumPy 3 is unknown to us.
+        "numpy>=1.22,<3",
+        # 1.8 is the first built for NumPy 1.22's ABI on every interpreter served.
+        "scipy>=1.8,<2",
+        "pandas>=1.4,<4",
+        "matplotlib>=3.5,<4",
+        # 1.2 has the parameter validation that the estimators rely on.
+        "scikit-learn>=1.2,<2",
+        # 1.2 is the first that does not import distutils (gone in Python 3.12).
+        "joblib>=1.2,<2",
+        "threadpoolctl>=3.1,<4",
+        "tqdm>=4.62,<5",
+    ],
+    extras_require={
+        # CuPy 12.3 serves NumPy 1.22, 13 is the first for NumPy 2; 14 needs it.
+        "gpu": ["cupy-cuda12x>=12.3,<15"],
+        "cluster": ["distributed>=2023.3"],
+        "dev": [
+            "array-api-strict>=1.1",
+            "build>=1.0",
+            "densratio==0.3.0",
+            "distributed>=2023.3",
+            "hypothesis>=6.80",
+            "pytest>=7.4",
+            "pytest-cov>=4.1",
+            "pytest-timeout>=2.2",
+            "pytest-xdist>=3.3",
+            # Pinned: another release may format or lint differently.
+            "ruff==0.17.4",
+        ],
+    },
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.9",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)
