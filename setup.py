@@ -40,6 +40,8 @@ setup(
         # 1.2 is the first that does not import distutils (gone in Python 3.12).
         "joblib>=1.2,<2",
         "threadpoolctl>=3.1,<4",
+        # One set of functions for NumPy 1, NumPy 2, CuPy and array-api-strict.
+        "array-api-compat>=1.6,<2",
         "tqdm>=4.62,<5",
     ],
     extras_require={

@@ -1,0 +1,280 @@
+"""Gaussian kernel, median distance and centres, without n × m × d temporaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pu_shift._checks import one_of, positive, positive_int
+from pu_shift.device import array_namespace
+
+CENTER_SOURCES = ("numerator", "denominator", "both")
+
+
+def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> Any:
+    """Check that ``X`` is a finite floating matrix and return it.
+
+    Parameters
+    ----------
+    name
+        What the error messages call it.
+    X
+        An array of any array module; lists and integers become float64.
+    least
+        The least number of rows.
+    columns
+        The number of columns it must have, if that is known.
+
+    Returns
+    -------
+    array
+        ``X`` as a two-dimensional floating array.
+
+    Raises
+    ------
+    ValueError
+        In one line that says what is wrong with it.
+
+    Examples
+    --------
+    >>> as_rows("X", [[1, 2]]).dtype
+    dtype('float64')
+    """
+    if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
+        X = np.asarray(X)  # also turns a memory map into a plain view
+        if X.dtype.kind in "biu":
+            X = X.astype(np.float64)
+    xp = array_namespace(X)
+    if X.ndim != 2:
+        raise ValueError(f"{name} must be a matrix of rows, got {X.ndim} dimension(s)")
+    if X.dtype not in (xp.float32, xp.float64):
+        raise ValueError(f"{name} must be float32 or float64, got dtype {X.dtype}")
+    n, d = X.shape
+    if n < least or d < 1:
+        raise ValueError(
+            f"{name} must have at least {least} row(s) and one column, got shape ({n}, {d})"
+        )
+    if columns is not None and d != columns:
+        raise ValueError(f"{name} must have {columns} columns like the other sample, got {d}")
+    # One pass without a mask of the size of X: a sum is finite unless an entry
+    # is not, or unless it overflows, which the second look tells apart.
+    if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
+        raise ValueError(f"{name} must not contain NaN or infinity")
+    return X
+
+
+def squared_distances(X: Any, centers: Any) -> Any:
+    r"""Squared Euclidean distances between rows and centres, by one GEMM.
+
+    .. math:: D_{ij} = \|x_i\|^2 + \|c_j\|^2 - 2 x_i^\top c_j
+
+    Both are first moved by the mean of the centres, which changes no distance
+    but keeps the cancellation small when features sit far from zero.
+
+    Parameters
+    ----------
+    X
+        (n, d) array.
+    centers
+        (m, d) array of the same array module and dtype.
+
+    Returns
+    -------
+    array
+        (n, m), never negative. Needs O(n·d + n·m) memory.
+
+    Examples
+    --------
+    >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
+    [[25.0, 1.0]]
+    """
+    xp = array_namespace(X, centers)
+    origin = xp.mean(centers, axis=0, keepdims=True)
+    X, centers = X - origin, centers - origin
+    distances = xp.matmul(X, xp.matrix_transpose(centers))
+    distances *= -2.0
+    distances += xp.sum(X * X, axis=1, keepdims=True)
+    distances += xp.sum(centers * centers, axis=1)
+    return xp.where(distances > 0.0, distances, xp.zeros_like(distances))
+
+
+def gaussian_kernel(X: Any, centers: Any, width: float) -> Any:
+    r"""Gaussian kernel values.
+
+    .. math:: \varphi_j(x) = \exp\left(-\frac{\|x - c_j\|^2}{2\sigma^2}\right)
+
+    Parameters
+    ----------
+    X
+        (n, d) array.
+    centers
+        (m, d) array.
+    width
+        σ > 0.
+
+    Returns
+    -------
+    array
+        (n, m), within [0, 1].
+
+    Examples
+    --------
+    >>> gaussian_kernel(np.array([[0.0]]), np.array([[0.0], [1.0]]), 1.0).round(4).tolist()
+    [[1.0, 0.6065]]
+    """
+    return kernel_from_distances(squared_distances(X, centers), width)
+
+
+def kernel_from_distances(distances: Any, width: float) -> Any:
+    """Gaussian kernel from squared distances, which serve every width.
+
+    Parameters
+    ----------
+    distances
+        Squared distances, any shape.
+    width
+        σ > 0.
+
+    Returns
+    -------
+    array
+        exp(−D/2σ²), of the same shape.
+
+    Examples
+    --------
+    >>> kernel_from_distances(np.array([[0.0]]), 2.0).tolist()
+    [[1.0]]
+    """
+    width = positive("width", width)
+    xp = array_namespace(distances)
+    kernel = distances * (-0.5 / width / width)
+    if xp is array_namespace(np.empty(0)):
+        return np.exp(kernel, out=kernel)
+    return xp.exp(kernel)
+
+
+def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
+    r"""Median Euclidean distance between two different rows.
+
+    Exact up to ``max_rows`` rows; above, of a random subset of that many,
+    whose error is of order 1/√max_rows.
+
+    Parameters
+    ----------
+    X
+        (n, d) array, n ≥ 2.
+    max_rows
+        The largest number of rows compared, which bounds the memory by
+        max_rows² entries.
+    seed
+        Seed of the subset.
+
+    Returns
+    -------
+    float
+        The median of ‖x_i − x_j‖ over i < j, always positive.
+
+    Raises
+    ------
+    ValueError
+        When more than half of the pairs coincide, so that it is 0.
+
+    Examples
+    --------
+    >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
+    2.0
+    """
+    X = as_rows("X", X, least=2)
+    positive_int("max_rows", max_rows, least=2)
+    xp = array_namespace(X)
+    if X.shape[0] > max_rows:
+        rows = np.random.default_rng(seed).choice(X.shape[0], max_rows, replace=False)
+        X = take_rows(X, np.sort(rows))
+    distances = squared_distances(X, X)
+    n = X.shape[0]
+    # Sorted whole, every pair stands twice behind n zeros of the diagonal,
+    # which are set to −1 to stand first.
+    eye = xp.eye(n, dtype=X.dtype)
+    ordered = xp.sort(xp.reshape(distances - eye * (distances + 1.0), (-1,)))
+    pairs = (n * n - n) // 2
+    low, high = n + 2 * ((pairs - 1) // 2), n + 2 * (pairs // 2)
+    # Averaged as distances, not as squares.
+    median = 0.5 * (float(ordered[low]) ** 0.5 + float(ordered[high]) ** 0.5)
+    # Coinciding rows come out as rounding noise rather than 0.
+    scale = float(xp.max(distances)) ** 0.5
+    if median <= 1e-6 * scale or median == 0.0:
+        raise ValueError(
+            "median distance of X is 0, because most rows coincide (constant features?): "
+            "drop them or give the widths yourself"
+        )
+    return median
+
+
+def choose_centers(
+    numerator: Any,
+    denominator: Any,
+    n_centers: int = 100,
+    source: str = "both",
+    seed: int | np.random.SeedSequence = 0,
+) -> Any:
+    """Draw kernel centres from the samples, without replacement.
+
+    Parameters
+    ----------
+    numerator, denominator
+        The two samples, (n, d) arrays.
+    n_centers
+        How many; all rows are taken when there are fewer.
+    source
+        ``'numerator'``, ``'denominator'`` or ``'both'`` (their union).
+    seed
+        Seed of the draw.
+
+    Returns
+    -------
+    array
+        (min(n_centers, rows), d).
+
+    Examples
+    --------
+    >>> choose_centers(np.zeros((5, 2)), np.ones((9, 2)), 3, "numerator").shape
+    (3, 2)
+    """
+    positive_int("n_centers", n_centers)
+    one_of("source", source, CENTER_SOURCES)
+    xp = array_namespace(numerator, denominator)
+    rng = np.random.default_rng(seed)
+    if source != "both":
+        rows = numerator if source == "numerator" else denominator
+        chosen = rng.permutation(rows.shape[0])[:n_centers]
+        return take_rows(rows, chosen)
+    n = numerator.shape[0]
+    chosen = rng.permutation(n + denominator.shape[0])[:n_centers]
+    # Gathered from each before joining: the samples may be large.
+    first, second = chosen[chosen < n], chosen[chosen >= n] - n
+    return xp.concat([take_rows(numerator, first), take_rows(denominator, second)], axis=0)
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return ``X[rows]`` for any array module.
+
+    Parameters
+    ----------
+    X
+        (n, d) array.
+    rows
+        Row numbers, as a NumPy array.
+
+    Returns
+    -------
+    array
+        (len(rows), d), a copy.
+
+    Examples
+    --------
+    >>> take_rows(np.array([[1.0], [2.0]]), np.array([1])).tolist()
+    [[2.0]]
+    """
+    xp = array_namespace(X)
+    return xp.take(X, xp.asarray(rows), axis=0)

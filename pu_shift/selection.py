@@ -1,0 +1,106 @@
+"""Candidate grids and folds for choosing hyper-parameters without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pu_shift._checks import positive_int
+from pu_shift._seeds import Seed
+
+
+def assign_folds(name: str, n: int, n_folds: int, seed: Seed) -> np.ndarray:
+    """Deal rows to folds at random, as evenly as possible.
+
+    Parameters
+    ----------
+    name
+        What the error message calls the sample.
+    n
+        Number of rows.
+    n_folds
+        Number of folds, at least 2.
+    seed
+        Seed of the permutation.
+
+    Returns
+    -------
+    numpy.ndarray
+        (n,) fold numbers 0 … n_folds − 1; sizes differ by at most one.
+
+    Examples
+    --------
+    >>> np.bincount(assign_folds("P", 7, 3, seed=0)).tolist()
+    [3, 2, 2]
+    """
+    positive_int("n_folds", n_folds, least=2)
+    if n < n_folds:
+        raise ValueError(f"{name} must have at least n_folds = {n_folds} rows, got {n}")
+    return np.random.default_rng(seed).permutation(np.arange(n) % n_folds)
+
+
+def training_weights(folds: np.ndarray, n_folds: int, dtype: type = np.float32) -> np.ndarray:
+    """Turn fold numbers into 0/1 training weights, one column per fold and one for all.
+
+    Parameters
+    ----------
+    folds
+        (n,) fold numbers.
+    n_folds
+        Number of folds.
+    dtype
+        dtype of the result.
+
+    Returns
+    -------
+    numpy.ndarray
+        (n, n_folds + 1): column k is 0 on fold k and 1 elsewhere; the last
+        column, for the final model, is 1 everywhere.
+
+    Examples
+    --------
+    >>> training_weights(np.array([0, 1, 1]), 2).astype(int).tolist()
+    [[0, 1, 1], [1, 0, 1], [1, 0, 1]]
+    """
+    held_out = np.asarray(folds)[:, None] == np.arange(n_folds + 1)
+    return (~held_out).astype(dtype)
+
+
+def check_grid(name: str, values: Iterable[float], allow_zero: bool) -> np.ndarray:
+    """Return a grid of candidates as a float64 vector.
+
+    Parameters
+    ----------
+    name
+        What the error message calls it.
+    values
+        The candidates, a number or a sequence.
+    allow_zero
+        Whether 0 is allowed beside positive numbers.
+
+    Returns
+    -------
+    numpy.ndarray
+        (m,) candidates in the given order.
+
+    Examples
+    --------
+    >>> check_grid("lams", [0.1, 1.0], allow_zero=True).tolist()
+    [0.1, 1.0]
+    >>> check_grid("widths", [1.0, -1.0], allow_zero=False)
+    Traceback (most recent call last):
+    ...
+    ValueError: widths must be finite numbers > 0, got -1.0
+    """
+    try:
+        grid = np.array(values, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, got {values!r}") from None
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(f"{name} must be a non-empty sequence of numbers, got {values!r}")
+    good = np.isfinite(grid) & ((grid >= 0.0) if allow_zero else (grid > 0.0))
+    if not good.all():
+        least = ">= 0" if allow_zero else "> 0"
+        raise ValueError(f"{name} must be finite numbers {least}, got {grid[~good][0]}")
+    return grid

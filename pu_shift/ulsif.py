@@ -1,0 +1,576 @@
+r"""Density ratio estimation: uLSIF and KLIEP, for any array module.
+
+Both model w(x) = p_nu(x)/p_de(x) as Σ_l θ_l φ_l(x). The first argument is the
+**numerator** sample, the second the denominator: ``ULSIF(X_p, X_u)`` estimates
+p_p/p_u and ``ULSIF(X_u, X_p)`` estimates p_u/p_p.
+
+The data enter through sums over rows only,
+
+.. math:: \widehat H = \frac1{n_\mathrm{de}}\sum_i
+   \varphi(x^\mathrm{de}_i)\varphi(x^\mathrm{de}_i)^\top, \qquad
+   \widehat h = \frac1{n_\mathrm{nu}}\sum_i \varphi(x^\mathrm{nu}_i),
+
+so rows are streamed in chunks and memory stays O(chunk·b + W·F·b²) for any n,
+with b basis functions, W widths and F folds. Time grows as n·b·(d + W·b).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pu_shift._checks import one_of, positive_int
+from pu_shift._seeds import Seed, child
+from pu_shift.device import array_namespace, to_numpy
+from pu_shift.kernels import (
+    CENTER_SOURCES,
+    as_rows,
+    choose_centers,
+    kernel_from_distances,
+    median_distance,
+    squared_distances,
+    take_rows,
+)
+from pu_shift.selection import assign_folds, check_grid, training_weights
+
+WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0)
+DEFAULT_LAMS = tuple(float(lam) for lam in np.logspace(-3, 1, 9))
+BASES = ("gaussian", "linear")
+SELECTIONS = ("kfold", "loo")
+
+
+class GridEdgeWarning(UserWarning):
+    """The best candidate lies on the edge of its grid: a wider grid may do better."""
+
+
+class DensityRatio:
+    """A fitted ratio w(x) = Σ_l θ_l φ_l(x): what uLSIF and KLIEP have in common.
+
+    Attributes
+    ----------
+    centers : array
+        (b, d) kernel centres (``None`` for the linear basis).
+    width : float
+        The chosen σ (NaN for the linear basis).
+    lam : float
+        The chosen λ (NaN for KLIEP, which has none).
+    coefficients : array
+        θ, of shape (b,), float64.
+    widths, lams : numpy.ndarray
+        The grids searched.
+    scores : numpy.ndarray
+        (len(widths), len(lams)) validation scores, lower is better; NaN when
+        there was only one candidate and nothing to choose.
+    """
+
+    def __init__(
+        self,
+        numerator: Any,
+        denominator: Any,
+        n_centers: int,
+        centers: str | Any,
+        widths: float | Iterable[float] | None,
+        basis: str,
+        bounds: tuple[float, float] | None,
+        chunk_rows: int,
+        seed: Seed,
+    ) -> None:
+        self._numerator = as_rows("numerator", numerator, least=2)
+        n_columns = self._numerator.shape[1]
+        self._denominator = as_rows("denominator", denominator, least=2, columns=n_columns)
+        xp = array_namespace(self._numerator, self._denominator)
+        if self._numerator.dtype != self._denominator.dtype:
+            raise ValueError(
+                f"denominator must have the dtype of numerator, {self._numerator.dtype}, "
+                f"got {self._denominator.dtype}"
+            )
+        self.basis = one_of("basis", basis, BASES)
+        self.bounds = _check_bounds(bounds)
+        self._chunk_rows = positive_int("chunk_rows", chunk_rows)
+        self._seed = seed
+        if basis == "linear":
+            self.centers, self.widths = None, np.array([np.nan])
+            return
+        if isinstance(centers, str):
+            one_of("centers", centers, CENTER_SOURCES)
+            self.centers = choose_centers(
+                self._numerator, self._denominator, n_centers, centers, child(seed, 0)
+            )
+        else:
+            self.centers = as_rows("centers", centers, columns=n_columns)
+            self.centers = xp.astype(self.centers, self._numerator.dtype)
+        if widths is None:
+            self.widths = np.array(WIDTH_FACTORS) * self._median()
+        else:
+            self.widths = check_grid("widths", widths, allow_zero=False)
+
+    def predict(self, X: Any) -> Any:
+        """Return w(x) for each row, within ``bounds`` if these were given.
+
+        Parameters
+        ----------
+        X
+            (n, d) array of the array module it was fitted with.
+
+        Returns
+        -------
+        array
+            (n,) ratios.
+        """
+        X = as_rows("X", X, columns=self._n_columns)
+        xp = array_namespace(X, self.coefficients)
+        coefficients = xp.astype(self.coefficients, X.dtype)
+        parts = []
+        for chunk in self._chunks(X):
+            (features,) = self._features(chunk, [self.width])
+            parts.append(xp.matmul(features, coefficients))
+        ratio = xp.concat(parts) if len(parts) > 1 else parts[0]
+        if self.bounds is not None:
+            ratio = xp.clip(ratio, self.bounds[0], self.bounds[1])
+        return ratio
+
+    __call__ = predict
+
+    def _median(self) -> float:
+        """Median distance within the union of the samples."""
+        xp = array_namespace(self._numerator)
+        limit, parts = 4000, []
+        total = self._numerator.shape[0] + self._denominator.shape[0]
+        for part, rows in enumerate((self._numerator, self._denominator)):
+            n = rows.shape[0]
+            share = n if total <= limit else max(2, limit * n // total)
+            if share < n:
+                rng = np.random.default_rng(child(self._seed, 1, part))
+                rows = take_rows(rows, np.sort(rng.choice(n, share, replace=False)))
+            parts.append(rows)
+        return median_distance(xp.concat(parts, axis=0), max_rows=limit + 2)
+
+    def _features(self, X: Any, widths: Iterable[float]) -> Iterator[Any]:
+        """Yield φ(x) of the rows for each width; the distances are computed once."""
+        if self.basis == "linear":
+            xp = array_namespace(X)
+            yield xp.concat([X, xp.ones((X.shape[0], 1), dtype=X.dtype)], axis=1)
+            return
+        centers = array_namespace(X).astype(self.centers, X.dtype)
+        distances = squared_distances(X, centers)
+        for width in widths:
+            yield kernel_from_distances(distances, width)
+
+    def _chunks(self, X: Any, rows: np.ndarray | None = None) -> Iterator[Any]:
+        n = X.shape[0] if rows is None else len(rows)
+        for start in range(0, n, self._chunk_rows):
+            stop = start + self._chunk_rows
+            yield X[start:stop, :] if rows is None else take_rows(X, rows[start:stop])
+
+    def _sums(self, X: Any, folds: np.ndarray, n_folds: int, squares: bool) -> tuple[Any, Any]:
+        """Sum φ, and φφᵀ if asked, over the rows of each fold, for each width.
+
+        Returns (W, F, b) and (W, F, b, b) arrays, in float64.
+        """
+        xp = array_namespace(X)
+        firsts, seconds = [], []
+        for fold in range(n_folds):
+            rows = None if n_folds == 1 else np.flatnonzero(folds == fold)
+            first: list[Any] = [0.0] * len(self.widths)
+            second: list[Any] = [0.0] * len(self.widths)
+            for chunk in self._chunks(X, rows):
+                for w, features in enumerate(self._features(chunk, self.widths)):
+                    first[w] = first[w] + xp.sum(features, axis=0, dtype=xp.float64)
+                    if squares:
+                        gram = xp.matmul(xp.matrix_transpose(features), features)
+                        second[w] = second[w] + xp.astype(gram, xp.float64)
+            firsts.append(xp.stack(first))
+            if squares:
+                seconds.append(xp.stack(second))
+        return xp.stack(firsts, axis=1), xp.stack(seconds, axis=1) if squares else None
+
+    def _forget_samples(self) -> None:
+        """Drop the samples: a fitted ratio needs the centres only."""
+        self._n_columns = self._numerator.shape[1]
+        del self._numerator, self._denominator
+
+    def _choose(self, scores: np.ndarray, grids: dict[str, np.ndarray]) -> tuple[int, int]:
+        """Return the place of the lowest score and warn when it is on the edge."""
+        self.scores = scores
+        best = np.unravel_index(int(np.nanargmin(scores)), scores.shape)
+        for (name, grid), place in zip(grids.items(), best):
+            # An edge of λ = 0 is no edge: nothing lies beyond it.
+            order = np.sort(grid)
+            if grid.size > 1 and grid[place] in (order[0], order[-1]) and grid[place] > 0.0:
+                warnings.warn(
+                    f"the best of {name} is {grid[place]:.3g}, on the edge of its grid "
+                    f"[{order[0]:.3g}, {order[-1]:.3g}]",
+                    GridEdgeWarning,
+                    stacklevel=3,
+                )
+        return int(best[0]), int(best[1])
+
+
+class ULSIF(DensityRatio):
+    r"""Unconstrained least-squares importance fitting (Kanamori et al., 2009).
+
+    .. math:: \widehat\theta = \arg\min_\theta \tfrac12\theta^\top\widehat H\theta
+        - \widehat h^\top\theta + \tfrac\lambda2\|\theta\|^2
+        = (\widehat H + \lambda I)^{-1}\widehat h
+
+    Width and λ are chosen by the first two terms on held-out rows. One
+    eigendecomposition per width (and fold) serves every λ.
+
+    Parameters
+    ----------
+    numerator, denominator
+        (n, d) samples of p_nu and p_de: float32 or float64, one array module.
+    n_centers
+        Number b of kernel centres.
+    centers
+        ``'numerator'``, ``'denominator'``, ``'both'`` (drawn from the union)
+        or a (b, d) array.
+    widths
+        Candidates σ; by default (1/8, 1/4, 1/2, 1, 3/2, 2) × the median
+        distance.
+    lams
+        Candidates λ ≥ 0.
+    basis
+        ``'gaussian'``, or ``'linear'`` for φ(x) = (x, 1).
+    selection
+        ``'kfold'``, or ``'loo'`` for the exact leave-one-out score: the rows
+        are paired at random and each pair is left out, as many pairs as the
+        smaller sample has rows.
+    n_folds
+        Number of folds of ``'kfold'``.
+    clip_coefficients
+        Replace negative coefficients by 0, as Kanamori et al. do. The paper's
+        results need False: the ratio is then truly unconstrained.
+    bounds
+        Clip the ratio into this interval, for instance
+        :func:`pu_shift.priors.ratio_bounds`.
+    chunk_rows
+        Rows held in memory at a time.
+    seed
+        Seed of the centres and the folds.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X_p, X_u = rng.normal(1.0, 1.0, (200, 1)), rng.normal(0.0, 1.5, (800, 1))
+    >>> ratio = ULSIF(X_p, X_u, widths=[0.5, 1.0, 2.0], lams=[0.01, 0.1, 1.0])
+    >>> bool(ratio([[1.0]])[0] > 1.0 > ratio([[-2.0]])[0])
+    True
+    """
+
+    def __init__(
+        self,
+        numerator: Any,
+        denominator: Any,
+        *,
+        n_centers: int = 100,
+        centers: str | Any = "both",
+        widths: float | Iterable[float] | None = None,
+        lams: float | Iterable[float] = DEFAULT_LAMS,
+        basis: str = "gaussian",
+        selection: str = "kfold",
+        n_folds: int = 5,
+        clip_coefficients: bool = False,
+        bounds: tuple[float, float] | None = None,
+        chunk_rows: int = 8192,
+        seed: Seed = 0,
+    ) -> None:
+        self.lams = check_grid("lams", lams, allow_zero=True)
+        self.selection = one_of("selection", selection, SELECTIONS)
+        self.clip_coefficients = bool(clip_coefficients)
+        super().__init__(
+            numerator, denominator, n_centers, centers, widths, basis, bounds, chunk_rows, seed
+        )
+        n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
+        single = len(self.widths) * len(self.lams) == 1
+        self.n_folds = 1
+        folds_nu, folds_de = np.zeros(n_nu, dtype=int), np.zeros(n_de, dtype=int)
+        if selection == "kfold" and not single:
+            self.n_folds = n_folds
+            folds_nu = assign_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
+            folds_de = assign_folds("denominator", n_de, n_folds, child(seed, 2, 1))
+        h_sums, _ = self._sums(self._numerator, folds_nu, self.n_folds, squares=False)
+        _, H_sums = self._sums(self._denominator, folds_de, self.n_folds, squares=True)
+        xp = array_namespace(h_sums)
+        h = xp.sum(h_sums, axis=1) / n_nu
+        H = xp.sum(H_sums, axis=1) / n_de
+        if single:
+            w, lam_place = 0, 0
+            self.scores = np.full((1, 1), np.nan)
+        else:
+            if selection == "kfold":
+                counts = [np.bincount(folds, minlength=n_folds) for folds in (folds_nu, folds_de)]
+                scores = self._kfold_scores(h_sums, H_sums, *counts)
+            else:
+                scores = self._loo_scores(h, H)
+            w, lam_place = self._choose(scores, {"widths": self.widths, "lams": self.lams})
+        self.width, self.lam = float(self.widths[w]), float(self.lams[lam_place])
+        solution = _solve_all(H[w, :, :], h[w, :], self.lams[lam_place : lam_place + 1])
+        self.coefficients = self._clip(solution)[:, 0]
+        self._forget_samples()
+
+    def _clip(self, coefficients: Any) -> Any:
+        if not self.clip_coefficients:
+            return coefficients
+        xp = array_namespace(coefficients)
+        return xp.where(coefficients > 0.0, coefficients, xp.zeros_like(coefficients))
+
+    def _kfold_scores(
+        self, h_sums: Any, H_sums: Any, n_nu: np.ndarray, n_de: np.ndarray
+    ) -> np.ndarray:
+        """Held-out ½θᵀHθ − hᵀθ, averaged over the folds: (W, L)."""
+        xp = array_namespace(h_sums)
+        n_nu = xp.asarray(n_nu.astype(np.float64))[:, None]
+        n_de = xp.asarray(n_de.astype(np.float64))[:, None, None]
+        # Training sums are the totals less the fold's own: no second pass.
+        h = (xp.sum(h_sums, axis=1, keepdims=True) - h_sums) / (xp.sum(n_nu) - n_nu)
+        H = (xp.sum(H_sums, axis=1, keepdims=True) - H_sums) / (xp.sum(n_de) - n_de)
+        theta = self._clip(_solve_all(H, h, self.lams))
+        held_out = 0.5 * xp.sum(theta * xp.matmul(H_sums / n_de, theta), axis=-2)
+        held_out = held_out - xp.sum((h_sums / n_nu)[..., None] * theta, axis=-2)
+        return to_numpy(xp.mean(held_out, axis=1))
+
+    def _loo_scores(self, h: Any, H: Any) -> np.ndarray:
+        """Exact leave-one-out score of every width and λ: (W, L)."""
+        n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
+        m = min(n_nu, n_de)
+        eigen = [_eigh(H[w, :, :]) for w in range(len(self.widths))]
+        totals = np.zeros((len(self.widths), len(self.lams)))
+        # At random, because files are often sorted.
+        order_nu, order_de = (
+            np.random.default_rng(child(self._seed, 3, part)).permutation(n)[:m]
+            for part, n in enumerate((n_nu, n_de))
+        )
+        pairs = zip(
+            self._chunks(self._numerator, order_nu), self._chunks(self._denominator, order_de)
+        )
+        for rows_nu, rows_de in pairs:
+            features = zip(
+                self._features(rows_nu, self.widths), self._features(rows_de, self.widths)
+            )
+            for w, (phi_nu, phi_de) in enumerate(features):
+                totals[w] += loo_losses(
+                    phi_nu, phi_de, h[w, :], eigen[w], self.lams, n_nu, n_de, self._clip
+                )
+        return totals / m
+
+
+def loo_losses(
+    phi_nu: Any,
+    phi_de: Any,
+    h: Any,
+    eigen: tuple[Any, Any],
+    lams: np.ndarray,
+    n_nu: int,
+    n_de: int,
+    clip: Any = lambda coefficients: coefficients,
+) -> np.ndarray:
+    r"""Sum the leave-one-out losses of uLSIF in closed form (Kanamori et al., 2009).
+
+    Leaving out the pair i changes Ĥ by a rank-one term, so with
+    B = Ĥ + λ(n_de − 1)/n_de · I the Sherman–Morrison formula gives
+
+    .. math:: \theta_{(i)} = \frac{n_\mathrm{de}-1}{n_\mathrm{de}(n_\mathrm{nu}-1)}
+        \left(n_\mathrm{nu}\,S_i \widehat h - S_i\varphi(x^\mathrm{nu}_i)\right),
+        \qquad
+        S_i = B^{-1} + \frac{B^{-1}\varphi_i\varphi_i^\top B^{-1}}
+                            {n_\mathrm{de} - \varphi_i^\top B^{-1}\varphi_i},
+
+    with φ_i = φ(x^de_i). In the eigenbasis of Ĥ every λ costs O(m·b).
+
+    Parameters
+    ----------
+    phi_nu, phi_de
+        (m, b) features of the pairs.
+    h
+        ĥ of the whole numerator sample.
+    eigen
+        Eigenvalues and eigenvectors of Ĥ of the whole denominator sample.
+    lams
+        (L,) candidates.
+    n_nu, n_de
+        Sizes of the whole samples.
+    clip
+        What is done to coefficients before they are scored.
+
+    Returns
+    -------
+    numpy.ndarray
+        (L,) sums over the pairs of ½ w(x^de_i)² − w(x^nu_i).
+
+    Examples
+    --------
+    >>> phi = np.array([[1.0], [1.0]])
+    >>> eigen = np.array([1.0]), np.array([[1.0]])
+    >>> loo_losses(phi, phi, np.array([1.0]), eigen, np.array([1.0]), 2, 2).tolist()
+    [-0.75]
+    """
+    xp = array_namespace(phi_nu, phi_de)
+    values, vectors = eigen
+    phi_nu, phi_de = xp.astype(phi_nu, xp.float64), xp.astype(phi_de, xp.float64)
+    p_nu, p_de = xp.matmul(phi_nu, vectors), xp.matmul(phi_de, vectors)
+    p_h = xp.matmul(h, vectors)
+    losses = []
+    for lam in lams:
+        inverse = 1.0 / (values + float(lam) * (n_de - 1) / n_de)
+        u = p_de * inverse
+        remainder = n_de - xp.sum(p_de * u, axis=1)
+        along = (n_nu * xp.matmul(u, p_h) - xp.sum(p_nu * u, axis=1)) / remainder
+        theta = (n_nu * p_h - p_nu) * inverse + u * along[:, None]
+        theta = theta * ((n_de - 1) / (n_de * (n_nu - 1)))
+        # Back to the original basis, where clipping has its meaning.
+        theta = clip(xp.matmul(theta, xp.matrix_transpose(vectors)))
+        ratio_nu, ratio_de = xp.sum(phi_nu * theta, axis=1), xp.sum(phi_de * theta, axis=1)
+        losses.append(float(xp.sum(0.5 * ratio_de * ratio_de - ratio_nu)))
+    return np.array(losses)
+
+
+class KLIEP(DensityRatio):
+    r"""Kullback–Leibler importance estimation (Sugiyama et al., 2008).
+
+    .. math:: \max_{\theta\ge0} \frac1{n_\mathrm{nu}}\sum_i
+        \log\theta^\top\varphi(x^\mathrm{nu}_i) \quad\text{s.t.}\quad
+        \theta^\top\frac1{n_\mathrm{de}}\sum_j\varphi(x^\mathrm{de}_j) = 1
+
+    With β_l = θ_l m_l, m = mean φ(x^de), this is the likelihood of a mixture of
+    the components φ_l/m_l and is solved by its EM iteration, which needs no
+    step size and never leaves the constraints. It stops when the bound
+    max_l mean_i[φ_l(x_i)/(m_l w(x_i))] − 1 on the distance to the optimum is
+    below ``tolerance``. The width is chosen by the held-out likelihood.
+
+    Parameters
+    ----------
+    numerator, denominator, n_centers, centers, widths, n_folds, bounds, chunk_rows, seed
+        As for :class:`ULSIF`; the centres are drawn from the numerator by
+        default.
+    tolerance
+        Largest distance of the mean log-likelihood to its optimum.
+    max_iterations
+        Largest number of EM iterations.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X_p, X_u = rng.normal(1.0, 1.0, (200, 1)), rng.normal(0.0, 1.5, (800, 1))
+    >>> ratio = KLIEP(X_p, X_u, widths=[0.2, 0.5, 1.0])
+    >>> bool(ratio([[1.0]])[0] > 1.0 > ratio([[-2.0]])[0])
+    True
+    """
+
+    def __init__(
+        self,
+        numerator: Any,
+        denominator: Any,
+        *,
+        n_centers: int = 100,
+        centers: str | Any = "numerator",
+        widths: float | Iterable[float] | None = None,
+        n_folds: int = 5,
+        bounds: tuple[float, float] | None = None,
+        tolerance: float = 1e-4,
+        max_iterations: int = 5000,
+        chunk_rows: int = 8192,
+        seed: Seed = 0,
+    ) -> None:
+        super().__init__(
+            numerator, denominator, n_centers, centers, widths, "gaussian", bounds, chunk_rows, seed
+        )
+        n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
+        sums, _ = self._sums(self._denominator, np.zeros(n_de, dtype=int), 1, squares=False)
+        xp = array_namespace(sums)
+        means = sums[:, 0, :] / n_de
+        self.lam, self.lams = float("nan"), np.array([np.nan])
+        n_widths = len(self.widths)
+        # Column k trains without fold k, the last column on all rows.
+        train = np.ones((n_nu, 1))
+        if n_widths > 1:
+            folds = assign_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
+            train = training_weights(folds, n_folds, np.float64)
+        train = xp.asarray(train)
+        max_iterations = positive_int("max_iterations", max_iterations)
+        by_chunk = [
+            list(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
+        ]
+        scores, betas = np.full((n_widths, 1), np.nan), []
+        for w, parts in enumerate(zip(*by_chunk)):
+            features = xp.astype(xp.concat(parts), xp.float64)
+            components = _components(features, means[w, :], self.widths[w])
+            beta = _em(components, train, tolerance, max_iterations)
+            betas.append(beta[:, -1])
+            if n_widths > 1:
+                # The floor keeps a row that a fold's centres miss from being −∞.
+                log_ratio = xp.log(xp.matmul(components, beta[:, :-1]) + 1e-300)
+                held_out = 1.0 - train[:, :-1]
+                by_fold = xp.sum(log_ratio * held_out, axis=0) / xp.sum(held_out, axis=0)
+                scores[w, 0] = -float(xp.mean(by_fold))
+        w = 0
+        if n_widths > 1:
+            w, _ = self._choose(scores, {"widths": self.widths})
+        self.scores = scores
+        self.width = float(self.widths[w])
+        present = means[w, :] > 0.0
+        safe = xp.where(present, means[w, :], xp.ones_like(means[w, :]))
+        self.coefficients = xp.where(present, betas[w] / safe, xp.zeros_like(safe))
+        self._forget_samples()
+
+
+def _components(features: Any, means: Any, width: float) -> Any:
+    """φ_l/m_l, and 0 for a centre that the denominator sample does not reach."""
+    xp = array_namespace(features)
+    present = means > 0.0
+    if not bool(xp.all(xp.any(xp.where(present, features, xp.zeros_like(features)) > 0.0, axis=1))):
+        raise ValueError(
+            f"widths: {width:.3g} is too narrow, some numerator rows are reached by no centre"
+        )
+    safe = xp.where(present, means, xp.ones_like(means))
+    return xp.where(present, features / safe, xp.zeros_like(features))
+
+
+def _em(components: Any, weights: Any, tolerance: float, max_iterations: int) -> Any:
+    """Maximise Σ_i w_ik log(components @ β)_i over the simplex, for each column k of weights."""
+    xp = array_namespace(components)
+    weights = weights / xp.sum(weights, axis=0)
+    reached = xp.astype(xp.any(components > 0.0, axis=0), xp.float64)
+    beta = xp.ones((1, weights.shape[1]), dtype=xp.float64) * (reached / xp.sum(reached))[:, None]
+    transposed = xp.matrix_transpose(components)
+    for _ in range(max_iterations):
+        gradient = xp.matmul(transposed, weights / xp.matmul(components, beta))
+        if float(xp.max(gradient)) - 1.0 <= tolerance:
+            break
+        beta = beta * gradient
+    return beta
+
+
+def _solve_all(H: Any, h: Any, lams: np.ndarray) -> Any:
+    """(H + λI)⁻¹h for every λ from one eigendecomposition: (..., b, L)."""
+    values, vectors = _eigh(H)
+    xp = array_namespace(h)
+    projected = xp.matmul(xp.matrix_transpose(vectors), h[..., None])
+    return xp.matmul(vectors, projected / (values[..., None] + xp.asarray(lams)))
+
+
+def _eigh(H: Any) -> tuple[Any, Any]:
+    """Eigendecomposition with eigenvalues kept above rounding error.
+
+    H is positive semidefinite; eigenvalues that rounding made zero or negative
+    would blow up at λ = 0.
+    """
+    xp = array_namespace(H)
+    values, vectors = xp.linalg.eigh(H)
+    floor = xp.max(values, axis=-1, keepdims=True) * (H.shape[-1] * xp.finfo(H.dtype).eps)
+    return xp.where(values > floor, values, floor), vectors
+
+
+def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(f"bounds must be a pair of numbers, got {bounds!r}") from None
+    if not low < high:
+        raise ValueError(f"bounds must be (low, high) with low < high, got {bounds!r}")
+    return low, high
