@@ -1,6 +1,24 @@
-"""PU classification under class prior shift and asymmetric error."""
+"""PU classification under class prior shift and asymmetric error.
+
+The reference implementation of Charoenphakdee & Sugiyama (2019). The theory
+lives in :mod:`pu_shift.priors` and :mod:`pu_shift.losses`, the two frameworks
+in :mod:`pu_shift.ulsif` (density ratios) and :mod:`pu_shift.risks`,
+:mod:`pu_shift.links`, :mod:`pu_shift.training` (risk minimisation).
+"""
 
 from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)
 from pu_shift._version import __version__
+from pu_shift.links import GaussianKernelModel, LinearModel
+from pu_shift.priors import Condition
+from pu_shift.training import train
+from pu_shift.ulsif import KLIEP, ULSIF
 
-__all__ = ["__version__"]
+__all__ = [
+    "KLIEP",
+    "ULSIF",
+    "Condition",
+    "GaussianKernelModel",
+    "LinearModel",
+    "__version__",
+    "train",
+]

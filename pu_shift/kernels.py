@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -57,11 +58,35 @@ def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> An
         )
     if columns is not None and d != columns:
         raise ValueError(f"{name} must have {columns} columns like the other sample, got {d}")
-    # One pass without a mask of the size of X: a sum is finite unless an entry
-    # is not, or unless it overflows, which the second look tells apart.
-    if not bool(xp.isfinite(xp.sum(X))) and not bool(xp.all(xp.isfinite(X))):
+    # In blocks, so that the mask stays small beside a large X.
+    if not all(bool(xp.all(xp.isfinite(block))) for block in row_blocks(X, 65536)):
         raise ValueError(f"{name} must not contain NaN or infinity")
     return X
+
+
+def row_blocks(X: Any, size: int) -> Iterator[Any]:
+    """Cut a matrix into blocks of rows, as views.
+
+    Parameters
+    ----------
+    X
+        (n, d) array.
+    size
+        The largest number of rows of a block.
+
+    Yields
+    ------
+    array
+        At most ``size`` consecutive rows.
+
+    Examples
+    --------
+    >>> [len(block) for block in row_blocks(np.zeros((5, 1)), 2)]
+    [2, 2, 1]
+    """
+    n = X.shape[0]
+    for start in range(0, n, size):
+        yield X[start : min(start + size, n), :]
 
 
 def squared_distances(X: Any, centers: Any) -> Any:
@@ -193,14 +218,8 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
         X = take_rows(X, np.sort(rows))
     distances = squared_distances(X, X)
     n = X.shape[0]
-    # Sorted whole, every pair stands twice behind n zeros of the diagonal,
-    # which are set to −1 to stand first.
-    eye = xp.eye(n, dtype=X.dtype)
-    ordered = xp.sort(xp.reshape(distances - eye * (distances + 1.0), (-1,)))
-    pairs = (n * n - n) // 2
-    low, high = n + 2 * ((pairs - 1) // 2), n + 2 * (pairs // 2)
-    # Averaged as distances, not as squares.
-    median = 0.5 * (float(ordered[low]) ** 0.5 + float(ordered[high]) ** 0.5)
+    above_diagonal = xp.triu(xp.ones((n, n), dtype=xp.int8), k=1) == 1
+    median = _median(xp, xp.sqrt(distances[above_diagonal]))
     # Coinciding rows come out as rounding noise rather than 0.
     scale = float(xp.max(distances)) ** 0.5
     if median <= 1e-6 * scale or median == 0.0:
@@ -209,6 +228,13 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
             "drop them or give the widths yourself"
         )
     return median
+
+
+def _median(xp: Any, values: Any) -> float:
+    if hasattr(xp, "median"):  # a partial sort; not part of the array API standard
+        return float(xp.median(values))
+    ordered, n = xp.sort(values), values.shape[0]
+    return 0.5 * (float(ordered[(n - 1) // 2]) + float(ordered[n // 2]))
 
 
 def choose_centers(

@@ -71,12 +71,12 @@ def risk_weights(condition: Conditions, kind: str) -> tuple[np.ndarray, np.ndarr
     [[0.2], [0.6], [0.5]]
     """
     one_of("kind", kind, KINDS)
-    conditions = [condition] if isinstance(condition, Condition) else list(condition)
+    conditions = condition if isinstance(condition, (list, tuple)) else [condition]
     for item in conditions:
         if not isinstance(item, Condition):
-            raise ValueError(f"condition must be a Condition or a sequence of them, got {item!r}")
+            raise ValueError(f"condition must be a Condition or a list of them, got {item!r}")
     if not conditions:
-        raise ValueError("condition must not be an empty sequence")
+        raise ValueError("condition must not be an empty list")
     prior = np.array([item.prior for item in conditions])
     test_prior = np.array([item.test_prior for item in conditions])
     alpha = np.array([item.alpha for item in conditions])
@@ -469,7 +469,7 @@ class _PURiskGradient(chainer.FunctionNode):
         gg_p, gg_u = (variable.array for variable in grad_outputs)
         slope_p, slope_u = self._slopes(scores_p, scores_u, self.risk.loss.derivative, -1.0)
         curve_p, curve_u = self._slopes(scores_p, scores_u, self.risk.loss.second_derivative, 1.0)
-        grad_grad = (gg_p * slope_p).sum(axis=0) + (gg_u * slope_u).sum(axis=0)
+        grad_grad = _columns(gg_p * slope_p).sum(axis=0) + _columns(gg_u * slope_u).sum(axis=0)
         return tuple(
             chainer.as_variable(array.astype(grad.dtype, copy=False))
             for array in (

@@ -31,6 +31,7 @@ from pu_shift.kernels import (
     choose_centers,
     kernel_from_distances,
     median_distance,
+    row_blocks,
     squared_distances,
     take_rows,
 )
@@ -160,10 +161,11 @@ class DensityRatio:
             yield kernel_from_distances(distances, width)
 
     def _chunks(self, X: Any, rows: np.ndarray | None = None) -> Iterator[Any]:
-        n = X.shape[0] if rows is None else len(rows)
-        for start in range(0, n, self._chunk_rows):
-            stop = start + self._chunk_rows
-            yield X[start:stop, :] if rows is None else take_rows(X, rows[start:stop])
+        if rows is None:
+            yield from row_blocks(X, self._chunk_rows)
+            return
+        for start in range(0, len(rows), self._chunk_rows):
+            yield take_rows(X, rows[start : start + self._chunk_rows])
 
     def _sums(self, X: Any, folds: np.ndarray, n_folds: int, squares: bool) -> tuple[Any, Any]:
         """Sum φ, and φφᵀ if asked, over the rows of each fold, for each width.
@@ -455,7 +457,7 @@ class KLIEP(DensityRatio):
     --------
     >>> rng = np.random.default_rng(0)
     >>> X_p, X_u = rng.normal(1.0, 1.0, (200, 1)), rng.normal(0.0, 1.5, (800, 1))
-    >>> ratio = KLIEP(X_p, X_u, widths=[0.2, 0.5, 1.0])
+    >>> ratio = KLIEP(X_p, X_u, widths=[0.05, 0.2, 1.0])
     >>> bool(ratio([[1.0]])[0] > 1.0 > ratio([[-2.0]])[0])
     True
     """

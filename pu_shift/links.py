@@ -1,0 +1,151 @@
+"""Linear-in-parameter models as Chainer links: one candidate or a stack of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pu_shift._chainer import chainer
+from pu_shift._checks import positive, positive_int
+from pu_shift.kernels import as_rows, gaussian_kernel
+
+
+class LinearModel(chainer.Link):
+    r"""g(x) = wᵀx + b on the input features (Lin of the paper).
+
+    With ``n_candidates = K`` the link holds K models as the columns of
+    ``W`` (features × K) and scores all of them by one GEMM.
+
+    Parameters
+    ----------
+    n_features
+        Number of input features.
+    n_candidates
+        Number of models K, or ``None`` for a single one with (n,) scores.
+    initial_w
+        Chainer initialiser of ``W``, or a number.
+    initial_b
+        Chainer initialiser of ``b``, or a number.
+    dtype
+        float32 or float64.
+
+    Attributes
+    ----------
+    W : chainer.Parameter
+        (features, K) weights, K = 1 for a single model.
+    b : chainer.Parameter
+        (K,) biases.
+
+    Examples
+    --------
+    >>> model = LinearModel(2, initial_w=1.0)
+    >>> model(np.array([[1.0, 2.0]], dtype=np.float32)).array.tolist()
+    [3.0]
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_candidates: int | None = None,
+        initial_w: Any = 0.0,
+        initial_b: Any = 0.0,
+        dtype: Any = np.float32,
+    ) -> None:
+        super().__init__()
+        n_features = positive_int("n_features", n_features)
+        columns = 1 if n_candidates is None else positive_int("n_candidates", n_candidates)
+        if np.dtype(dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+        self.n_candidates = n_candidates
+        with chainer.using_config("dtype", np.dtype(dtype)), self.init_scope():
+            self.W = chainer.Parameter(initial_w, (n_features, columns))
+            self.b = chainer.Parameter(initial_b, (columns,))
+
+    def features(self, x: Any) -> Any:
+        """Return the (n, features) matrix that the weights multiply.
+
+        Parameters
+        ----------
+        x
+            (n, d) input rows.
+
+        Returns
+        -------
+        array
+            Here the input features themselves.
+        """
+        return self._rows(x)
+
+    def forward(self, x: Any) -> chainer.Variable:
+        """Score rows: (n,) for a single model, (n, K) for a stack."""
+        scores = chainer.functions.bias(
+            chainer.functions.matmul(self.features(chainer.as_array(x)), self.W), self.b, axis=1
+        )
+        return scores[:, 0] if self.n_candidates is None else scores
+
+    def _rows(self, x: Any) -> Any:
+        x = as_rows("x", x)
+        if x.shape[1] != self._n_inputs:
+            raise ValueError(f"x must have {self._n_inputs} columns, got {x.shape[1]}")
+        return x.astype(self.W.dtype, copy=False)
+
+    @property
+    def _n_inputs(self) -> int:
+        return self.W.shape[0]
+
+
+class GaussianKernelModel(LinearModel):
+    r"""g(x) = Σ_l w_l exp(−‖x − c_l‖²/2σ²) + b (Ker of the paper).
+
+    Centres and width are persistent values: they are saved and moved between
+    devices with the parameters. All candidates of a stack share them.
+
+    Parameters
+    ----------
+    centers
+        (m, d) array of kernel centres.
+    width
+        σ > 0.
+    n_candidates, initial_w, initial_b, dtype
+        As for :class:`LinearModel`.
+
+    Examples
+    --------
+    >>> model = GaussianKernelModel([[0.0], [1.0]], 1.0, initial_w=1.0, dtype=np.float64)
+    >>> model(np.array([[0.0]])).array.round(4).tolist()
+    [1.6065]
+    """
+
+    def __init__(
+        self,
+        centers: Any,
+        width: float,
+        n_candidates: int | None = None,
+        initial_w: Any = 0.0,
+        initial_b: Any = 0.0,
+        dtype: Any = np.float32,
+    ) -> None:
+        centers = as_rows("centers", centers)
+        super().__init__(centers.shape[0], n_candidates, initial_w, initial_b, dtype)
+        self.add_persistent("centers", centers.astype(self.W.dtype))
+        self.add_persistent("width", positive("width", width))
+
+    def features(self, x: Any) -> Any:
+        """Return the (n, m) kernel values that the weights multiply.
+
+        Parameters
+        ----------
+        x
+            (n, d) input rows.
+
+        Returns
+        -------
+        array
+            exp(−‖x − c_l‖²/2σ²) for each row and centre.
+        """
+        return gaussian_kernel(self._rows(x), self.centers, float(self.width))
+
+    @property
+    def _n_inputs(self) -> int:
+        return self.centers.shape[1]

@@ -1,0 +1,24 @@
+"""Settings that every test shares."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
+
+# Machines are shared and noisy: a slow example is no failure. Derandomised, so
+# that a failure on one machine can be seen on every other.
+settings.register_profile(
+    "pu_shift", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("pu_shift")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_blas_thread_per_worker():
+    """Keep workers × BLAS threads at the number of cores."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    with threadpool_limits(1):
+        yield

@@ -1,0 +1,91 @@
+"""--gpu gives a device or one clear line."""
+
+import sys
+import types
+
+import array_api_strict
+import numpy as np
+import pytest
+
+from pu_shift import device
+from pu_shift._chainer import chainer
+
+
+def test_cpu():
+    assert device.get_device().xp is np
+
+
+@pytest.mark.parametrize("gpu", [-2, 1.5, "0", True, None])
+def test_bad_id(gpu):
+    with pytest.raises(ValueError, match="gpu must be a device id >= 0, or -1 for the CPU"):
+        device.get_device(gpu)
+
+
+def test_without_cupy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(device.DeviceError, match=r"\Agpu 0 needs CuPy[^\n]*--gpu -1[^\n]*\Z"):
+        device.get_device(0)
+
+
+def fake_cupy(count, allocate=lambda n: None):
+    """Only as much of CuPy as choosing a device touches."""
+
+    class Context:
+        def __init__(self, gpu):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return False
+
+    cupy = types.ModuleType("cupy")
+    runtime = types.SimpleNamespace(getDeviceCount=count)
+    cupy.cuda = types.SimpleNamespace(runtime=runtime, Device=Context)
+    cupy.zeros = allocate
+    return cupy
+
+
+def fail(message):
+    def raiser(*args):
+        raise RuntimeError(message)
+
+    return raiser
+
+
+@pytest.mark.parametrize(
+    ("cupy", "message"),
+    [
+        (fake_cupy(fail("no driver\nsecond line")), r"gpu 2 needs a CUDA driver.*no driver\)"),
+        (fake_cupy(lambda: 1), "gpu 2 does not exist, this machine has 1"),
+        (fake_cupy(lambda: 3, fail("out of memory")), "gpu 2 cannot be used .out of memory"),
+        (fake_cupy(lambda: 3, fail("")), "gpu 2 cannot be used .RuntimeError"),
+    ],
+)
+def test_with_cupy_but_no_usable_device(monkeypatch, cupy, message):
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    with pytest.raises(device.DeviceError, match=rf"\A{message}[^\n]*--gpu -1[^\n]*\Z"):
+        device.get_device(2)
+
+
+def test_with_a_usable_device(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(lambda: 1))
+    asked = []
+    monkeypatch.setattr(chainer, "get_device", lambda name: asked.append(name) or "device")
+    assert device.get_device(0) == "device"
+    assert asked == ["@cupy:0"]
+
+
+def test_array_namespace():
+    strict = array_api_strict.asarray([1.0])
+    assert device.array_namespace(strict) is array_api_strict
+    with pytest.raises(ValueError, match="one array module"):
+        device.array_namespace(np.zeros(1), strict)
+
+
+def test_to_numpy(monkeypatch):
+    np.testing.assert_array_equal(device.to_numpy(array_api_strict.asarray([1.0, 2.0])), [1, 2])
+    on_device = types.SimpleNamespace(get=lambda: np.array([3.0]))
+    monkeypatch.setattr(device.array_api_compat, "is_cupy_array", lambda array: True)
+    np.testing.assert_array_equal(device.to_numpy(on_device), [3.0])

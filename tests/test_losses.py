@@ -1,0 +1,121 @@
+"""Losses: closed forms, linear-odd condition, derivatives, stability."""
+
+import math
+
+import array_api_strict
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pu_shift.losses import LOSSES, get_loss
+
+SURROGATES = ["squared", "double_hinge", "logistic", "modified_huber"]
+margins = st.floats(-1e4, 1e4)
+
+REFERENCE = {
+    "squared": lambda z: (1 - z) ** 2 / 4,
+    "double_hinge": lambda z: max(-z, max(0.0, (1 - z) / 2)),
+    "logistic": lambda z: math.log1p(math.exp(-z)) if z > -30 else -z + math.log1p(math.exp(z)),
+    "modified_huber": lambda z: max(0.0, 1 - z) ** 2 / 4 if z >= -1 else -z,
+    "zero_one": lambda z: 0.5 - 0.5 * ((z > 0) - (z < 0)),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(z=margins)
+def test_value_is_the_formula(name, z):
+    assert float(get_loss(name).value(z)) == pytest.approx(
+        REFERENCE[name](z), rel=1e-12, abs=1e-300
+    )
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@given(z=margins)
+def test_linear_odd(name, z):
+    loss = get_loss(name)
+    assert loss.linear_odd
+    assert float(loss.value(z) - loss.value(-z)) == pytest.approx(-z, rel=1e-9, abs=1e-9)
+
+
+def test_zero_one_is_not_linear_odd():
+    loss = get_loss("zero_one")
+    assert not loss.linear_odd
+    assert float(loss.value(3.0) - loss.value(-3.0)) != -3.0
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@given(z=st.floats(-50, 50))
+def test_derivatives_match_differences_off_the_kinks(name, z):
+    loss, step = get_loss(name), 1e-5
+    if min(abs(z - 1), abs(z + 1)) < 1e-3:
+        return
+    slope = (loss.value(z + step) - loss.value(z - step)) / (2 * step)
+    assert float(loss.derivative(z)) == pytest.approx(float(slope), abs=1e-5)
+    curve = (loss.derivative(z + step) - loss.derivative(z - step)) / (2 * step)
+    assert float(loss.second_derivative(z)) == pytest.approx(float(curve), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+@given(a=margins, b=margins, t=st.floats(0, 1))
+def test_convex(name, a, b, t):
+    value = get_loss(name).value
+    chord = t * float(value(a)) + (1 - t) * float(value(b))
+    assert float(value(t * a + (1 - t) * b)) <= chord + 1e-9 * (1 + abs(chord))
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_classification_calibrated(name):
+    """Differentiable at 0 with a negative slope (Bartlett et al., 2006)."""
+    assert float(get_loss(name).derivative(0.0)) == -0.5
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 3), (0, 4)])
+def test_shape_and_dtype_are_kept(name, dtype, shape):
+    z = np.linspace(-2, 2, math.prod(shape)).astype(dtype).reshape(shape)
+    loss = get_loss(name)
+    for method in (loss.value, loss.derivative, loss.second_derivative):
+        result = np.asarray(method(z))
+        assert result.shape == shape
+        assert result.dtype == dtype
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stable_for_large_margins(name, dtype):
+    z = np.array([-1e4, -100.0, -1.0, 0.0, 1.0, 100.0, 1e4], dtype=dtype)
+    loss = get_loss(name)
+    with np.errstate(all="raise", under="ignore"):
+        for method in (loss.value, loss.derivative, loss.second_derivative):
+            assert np.isfinite(method(z)).all()
+    np.testing.assert_allclose(
+        loss.value(z),
+        [REFERENCE[name](float(v)) for v in z],
+        rtol=1e-5 if dtype == np.float32 else 1e-12,
+        atol=np.finfo(dtype).tiny,
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_any_array_module(name):
+    z = np.array([-3.0, -0.5, 0.5, 3.0])
+    loss = get_loss(name)
+    for method in ("value", "derivative", "second_derivative"):
+        strict = getattr(loss, method)(array_api_strict.asarray(z))
+        assert array_api_strict.isdtype(strict.dtype, "real floating")
+        np.testing.assert_array_equal(np.asarray(strict), getattr(loss, method)(z))
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="loss must be one of 'squared'.*got 'hinge'"):
+        get_loss("hinge")
+    with pytest.raises(ValueError, match="z must be a floating array, got dtype int"):
+        get_loss("squared").value(np.arange(3))
+
+
+def test_a_loss_is_returned_as_it_is():
+    loss = get_loss("logistic")
+    assert get_loss(loss) is loss
+    assert repr(loss) == "get_loss('logistic')"

@@ -1,0 +1,225 @@
+"""Every theorem on priors and costs, as a property."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pu_shift import priors
+from pu_shift.priors import Condition
+
+unit = st.floats(0.001, 0.999)
+densities = st.floats(1e-3, 1e3)
+NEAR = {"rel": 1e-9, "abs": 1e-12}
+
+
+def sign_is_clear(*values):
+    """Signs are compared only where rounding cannot decide them."""
+    return all(abs(value) > 1e-9 for value in values)
+
+
+def posterior(prior, p_p, p_n):
+    return prior * p_p / (prior * p_p + (1 - prior) * p_n)
+
+
+@given(unit, unit, densities, densities)
+def test_theorem_1_shift_is_a_cost(prior, test_prior, p_p, p_n):
+    alpha = priors.alpha_from_test_prior(prior, test_prior)
+    assert alpha == pytest.approx(
+        (prior - prior * test_prior) / (test_prior + prior - 2 * prior * test_prior), **NEAR
+    )
+    by_cost = posterior(prior, p_p, p_n) - alpha
+    by_shift = posterior(test_prior, p_p, p_n) - 0.5
+    assume(sign_is_clear(by_cost, by_shift))
+    assert math.copysign(1, by_cost) == math.copysign(1, by_shift)
+
+
+@given(unit, unit)
+def test_theorem_1_normalises_the_costs_to_the_test_prior(prior, test_prior):
+    alpha = priors.alpha_from_test_prior(prior, test_prior)
+    positive, negative = prior * (1 - alpha), (1 - prior) * alpha
+    assert positive / (positive + negative) == pytest.approx(test_prior, **NEAR)
+
+
+@given(unit, unit)
+def test_corollary_2_inverts_theorem_1(prior, other):
+    test_prior = priors.test_prior_from_alpha(prior, other)
+    assert test_prior == pytest.approx(
+        (prior - other * prior) / (prior + other - 2 * other * prior), **NEAR
+    )
+    assert priors.alpha_from_test_prior(prior, test_prior) == pytest.approx(other, **NEAR)
+    alpha = priors.alpha_from_test_prior(prior, other)
+    assert priors.test_prior_from_alpha(prior, alpha) == pytest.approx(other, **NEAR)
+
+
+@given(unit, unit, unit, densities, densities)
+def test_theorem_3_and_corollary_4_unify_shift_and_cost(prior, test_prior, alpha, p_p, p_n):
+    condition = Condition(prior, test_prior, alpha)
+    direct = posterior(test_prior, p_p, p_n) - alpha
+    as_shift = posterior(condition.prior_unif, p_p, p_n) - 0.5
+    as_cost = posterior(prior, p_p, p_n) - condition.alpha_unif
+    assume(sign_is_clear(direct, as_shift, as_cost))
+    assert math.copysign(1, direct) == math.copysign(1, as_shift) == math.copysign(1, as_cost)
+
+
+@given(unit, unit, unit)
+def test_printed_formulas_of_theorem_3_and_corollary_4(prior, test_prior, alpha):
+    unified = (test_prior - alpha * test_prior) / (test_prior + alpha - 2 * alpha * test_prior)
+    assert priors.prior_unif(test_prior, alpha) == pytest.approx(unified, **NEAR)
+    assert priors.alpha_unif(prior, test_prior, alpha) == pytest.approx(
+        (prior - prior * unified) / (unified + prior - 2 * prior * unified), **NEAR
+    )
+
+
+@given(unit, unit, unit)
+def test_special_cases_of_the_unified_quantities(prior, test_prior, alpha):
+    assert Condition(prior, test_prior).prior_unif == pytest.approx(test_prior, **NEAR)
+    assert Condition(prior, alpha=alpha).alpha_unif == pytest.approx(alpha, **NEAR)
+    assert Condition(prior).alpha_unif == pytest.approx(0.5, **NEAR)
+
+
+@given(unit, unit, densities, densities)
+def test_posterior_moves_with_the_prior(prior, test_prior, p_p, p_n):
+    moved = priors.shift_posterior(posterior(prior, p_p, p_n), prior, test_prior)
+    assert moved == pytest.approx(posterior(test_prior, p_p, p_n), **NEAR)
+
+
+@given(unit, unit)
+def test_moved_posterior_stays_a_probability_and_comes_back(prior, test_prior):
+    q = np.linspace(0.0, 1.0, 11)
+    moved = priors.shift_posterior(q, prior, test_prior)
+    assert moved[0] == 0.0
+    assert moved[-1] == pytest.approx(1.0)
+    assert (np.diff(moved) > 0).all()
+    np.testing.assert_allclose(priors.shift_posterior(moved, test_prior, prior), q, atol=1e-9)
+
+
+@given(unit, unit, densities, densities)
+def test_theorem_10_test_ratio_is_affine_in_the_training_ratio(prior, test_prior, p_p, p_n):
+    p_u = prior * p_p + (1 - prior) * p_n
+    p_t = test_prior * p_p + (1 - test_prior) * p_n
+    assert priors.test_ratio(p_u / p_p, prior, test_prior) == pytest.approx(p_t / p_p, rel=1e-6)
+
+
+@given(unit, densities, densities)
+def test_proposition_9_bounds_hold(prior, p_p, p_n):
+    p_u = prior * p_p + (1 - prior) * p_n
+    for direction, ratio in (("p/u", p_p / p_u), ("u/p", p_u / p_p)):
+        low, high = priors.ratio_bounds(prior, direction)
+        assert low <= ratio <= high * (1 + 1e-12)
+
+
+def test_proposition_9_bounds_are_tight():
+    p_p, p_n, prior = 1.0, 1e-12, 0.3
+    p_u = prior * p_p + (1 - prior) * p_n
+    assert p_p / p_u == pytest.approx(priors.ratio_bounds(prior, "p/u")[1])
+    assert p_u / p_p == pytest.approx(priors.ratio_bounds(prior, "u/p")[0])
+
+
+@given(unit, unit, unit)
+def test_convexity_is_alpha_unif_at_most_a_half(prior, test_prior, alpha):
+    condition = Condition(prior, test_prior, alpha)
+    assume(abs(condition.alpha_unif - 0.5) > 1e-9)
+    assert condition.is_convex == (condition.alpha_unif <= 0.5)
+    assert condition.is_convex == (prior <= condition.prior_unif)
+
+
+@given(unit, unit)
+def test_convexity_is_exact_on_the_boundary(prior, other):
+    assert Condition(prior).is_convex
+    assert Condition(prior, prior).is_convex
+    assert Condition(prior, max(prior, other)).is_convex
+    assert Condition(prior, alpha=min(other, 0.5)).is_convex
+    if other > 0.51:
+        assert not Condition(prior, alpha=other).is_convex
+    if other < prior - 0.01:
+        assert not Condition(prior, other).is_convex
+
+
+@given(unit, unit, unit, densities, densities)
+def test_equations_12_and_13_agree(prior, test_prior, alpha, p_p, p_n):
+    condition = Condition(prior, test_prior, alpha)
+    p_u = prior * p_p + (1 - prior) * p_n
+    scores = [
+        condition.classify_ratio(p_p / p_u, "p/u"),
+        condition.classify_ratio(p_u / p_p, "u/p"),
+        p_p / p_u - condition.ratio_threshold("p/u"),
+        condition.ratio_threshold("u/p") - p_u / p_p,
+    ]
+    assume(sign_is_clear(*scores))
+    assert len({math.copysign(1, score) for score in scores}) == 1
+
+
+def test_bayes_decisions_agree_across_all_formulations_on_a_grid():
+    grid = np.linspace(0.05, 0.95, 10)
+    x = np.linspace(-4, 4, 81)
+    p_p, p_n = np.exp(-0.5 * (x - 1) ** 2), np.exp(-0.5 * (x + 1) ** 2)
+    decided = 0
+    for prior in grid:
+        for test_prior in grid:
+            for alpha in grid:
+                condition = Condition(prior, test_prior, alpha)
+                p_u = prior * p_p + (1 - prior) * p_n
+                scores = np.stack(
+                    [
+                        posterior(test_prior, p_p, p_n) - alpha,
+                        posterior(condition.prior_unif, p_p, p_n) - 0.5,
+                        condition.classify_ratio(p_p / p_u, "p/u"),
+                        condition.classify_ratio(p_u / p_p, "u/p"),
+                    ]
+                )
+                clear = (np.abs(scores) > 1e-9).all(axis=0)
+                decided += clear.sum()
+                signs = np.sign(scores[:, clear])
+                assert (signs == signs[0]).all()
+    assert decided > 0.99 * 1000 * x.size
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.1, 1.1, math.nan, math.inf, "x", None])
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("prior", lambda v: Condition(v)),
+        ("alpha", lambda v: Condition(0.5, alpha=v)),
+        ("prior", lambda v: priors.alpha_from_test_prior(v, 0.5)),
+        ("test_prior", lambda v: priors.alpha_from_test_prior(0.5, v)),
+        ("prior", lambda v: priors.test_prior_from_alpha(v, 0.5)),
+        ("alpha", lambda v: priors.test_prior_from_alpha(0.5, v)),
+        ("test_prior", lambda v: priors.prior_unif(v)),
+        ("alpha", lambda v: priors.prior_unif(0.5, v)),
+        ("prior", lambda v: priors.shift_posterior(0.5, v, 0.5)),
+        ("test_prior", lambda v: priors.shift_posterior(0.5, 0.5, v)),
+        ("prior", lambda v: priors.test_ratio(1.0, v, 0.5)),
+        ("test_prior", lambda v: priors.test_ratio(1.0, 0.5, v)),
+        ("prior", lambda v: priors.ratio_bounds(v)),
+    ],
+)
+def test_priors_and_costs_lie_in_the_open_interval(name, call, value):
+    with pytest.raises(ValueError, match=rf"\A{name} must [^\n]*\Z"):
+        call(value)
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.1, 1.1, math.nan, "x"])
+def test_test_prior_of_a_condition(value):
+    with pytest.raises(ValueError, match=r"\Atest_prior must [^\n]*\Z"):
+        Condition(0.5, value)
+
+
+def test_condition_is_an_immutable_value():
+    condition = Condition(0.3, 0.5)
+    assert condition == Condition(0.3, 0.5, 0.5)
+    assert hash(condition) == hash(Condition(0.3, 0.5, 0.5))
+    assert Condition(0.3).test_prior == 0.3
+    with pytest.raises(AttributeError):
+        condition.prior = 0.4
+
+
+@pytest.mark.parametrize("method", ["ratio_threshold", "classify_ratio"])
+def test_unknown_direction(method):
+    args = (1.0, "n/u") if method == "classify_ratio" else ("n/u",)
+    with pytest.raises(ValueError, match="direction must be one of 'p/u', 'u/p', got 'n/u'"):
+        getattr(Condition(0.3), method)(*args)
+    with pytest.raises(ValueError, match="direction must be one of"):
+        priors.ratio_bounds(0.3, "n/u")
