@@ -495,7 +495,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trials = pd.concat([read_trials(folder) for folder in folders], ignore_index=True)
         if trials.duplicated(TRIAL).any():
             first = trials[trials.duplicated(TRIAL)].iloc[0]
-            raise StoreError(f"two folders hold the same trial: {tuple(first[TRIAL])}")
+            raise StoreError(
+                f"two folders hold the same trial: {', '.join(map(str, first[TRIAL]))}"
+            )
     except StoreError as error:
         print(error, file=sys.stderr)
         return 2
