@@ -498,10 +498,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise StoreError(
                 f"two folders hold the same trial: {', '.join(map(str, first[TRIAL]))}"
             )
-    except StoreError as error:
+        printed = printed_cells()
+    except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    print(report(judge(trials), judge(printed_cells())))
+    print(report(judge(trials), judge(printed)))
     return 0
 
 

@@ -113,20 +113,20 @@ def read_trials(folder: PathLike) -> pd.DataFrame:
     Raises
     ------
     StoreError
-        If there is no ``trials.csv``, or it is damaged elsewhere than at its end.
+        If ``trials.csv`` cannot be read or is damaged elsewhere than at its end.
 
     Examples
     --------
     >>> read_trials("no/such/folder")
     Traceback (most recent call last):
     ...
-    pu_shift.experiment.store.StoreError: no/such/folder has no trials.csv
+    pu_shift.experiment.store.StoreError: cannot read no/such/folder/trials.csv: No such file or directory
     """
     path = Path(folder) / "trials.csv"
     try:
         data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise StoreError(f"{folder} has no trials.csv") from None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from None
     header, line_end, _ = data.partition(b"\n")
     if not line_end:
         return _frame([], HYPER)
