@@ -117,10 +117,10 @@ def read_trials(folder: PathLike) -> pd.DataFrame:
 
     Examples
     --------
-    >>> read_trials("no/such/folder")
+    >>> read_trials("none")
     Traceback (most recent call last):
     ...
-    pu_shift.experiment.store.StoreError: cannot read no/such/folder/trials.csv: No such file or directory
+    pu_shift.experiment.store.StoreError: cannot read none/trials.csv: No such file or directory
     """
     path = Path(folder) / "trials.csv"
     try:

@@ -84,6 +84,20 @@ def test_partly_is_in_between():
     assert found[4] == PARTLY
 
 
+@pytest.mark.parametrize(("lead", "verdict"), [(4, PARTLY), (6, REPRODUCED)])
+def test_a_substantial_gain_of_gaussian_features_is_five_points(lead, verdict):
+    assert verdicts(lambda cell: 70 + lead * (cell.method == "p/u uLSIF"))[4] == verdict
+
+
+@pytest.mark.parametrize(("lead", "verdict"), [(4, REPRODUCED), (6, NOT)])
+def test_a_model_fails_on_banana_within_five_points_of_a_guess(lead, verdict):
+    def accuracy(cell):
+        guess = 100 * max(cell.test_prior, 1 - cell.test_prior)
+        return guess + (20 if cell.method == "p/u uLSIF" else lead)
+
+    assert verdicts(accuracy)[5] == verdict
+
+
 def test_a_linear_model_that_works_on_banana_is_seen():
     def one_works(cell):
         return 88.0 if (cell.method, cell.dataset) == ("Sq-Lin", "banana") else as_claimed(cell)

@@ -264,13 +264,13 @@ def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
     real_write = os.write
     with TrialStore(tmp_path, RUN) as store:
         store.append([trial()])
+        before = (tmp_path / "trials.csv").read_bytes()
         monkeypatch.setattr(os, "write", lambda fd, data: real_write(fd, data[:10]))
         with pytest.raises(StoreError, match=os.strerror(errno.ENOSPC)):
             store.append([trial(trial=1)])
         monkeypatch.undo()
         assert len(store.done()) == 1
-    assert (tmp_path / "trials.csv").read_bytes().count(b"\n") == 2
-    assert len(read_trials(tmp_path)) == 1
+    assert (tmp_path / "trials.csv").read_bytes() == before
 
 
 def test_write_atomic_replaces_the_whole_file(tmp_path):
