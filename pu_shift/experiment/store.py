@@ -1,0 +1,432 @@
+"""The folder of one run: trials as they finish, safe against a kill at any moment."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import fcntl
+import io
+import json
+import math
+import os
+import platform
+import shlex
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Union
+
+import pandas as pd
+import threadpoolctl
+
+from pu_shift import _checks
+from pu_shift._version import __version__
+from pu_shift.experiment.settings import BLOCK, CELL, TRIAL, key_prior
+
+OUTPUTS = ("trials.csv", "summary.csv", "table.md", "table.tex", "comparison.png", "run.json")
+# What two runs must have in common to share a folder.
+IDENTITY = ("table", "protocol", "seed")
+HYPER = ("width", "lam", "step")
+
+_LEADING = ("table", *TRIAL, "accuracy")
+_PACKAGES = ("numpy", "scipy", "chainer", "pandas", "scikit-learn")
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class StoreError(ValueError):
+    """A folder that a run cannot use; the message says why in one line."""
+
+
+def write_atomic(path: PathLike, content: str | bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    content : str or bytes
+        What it shall hold; text is encoded as UTF-8.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomic(Path(folder) / "table.md", "one")
+    ...     (Path(folder) / "table.md").read_text()
+    'one'
+    """
+    path = Path(path)
+    temporary = path.with_name(_temporary(path.name))
+    with open(temporary, "wb") as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _temporary(name: str) -> str:
+    return f".{name}.tmp"
+
+
+def environment() -> dict[str, Any]:
+    """Describe what the results may depend on: versions, platform and BLAS.
+
+    Returns
+    -------
+    dict
+        ``versions``, ``platform`` and ``blas``, ready for JSON.
+
+    Examples
+    --------
+    >>> sorted(environment())
+    ['blas', 'platform', 'versions']
+    """
+    versions = {"python": platform.python_version(), "pu_shift": __version__}
+    versions.update((name, metadata.version(name)) for name in _PACKAGES)
+    # The libraries' paths say nothing that their versions do not.
+    blas = [
+        {name: value for name, value in library.items() if name not in ("filepath", "prefix")}
+        for library in threadpoolctl.threadpool_info()
+    ]
+    machine = {"system": platform.platform(), "cores": os.cpu_count()}
+    return {"versions": versions, "platform": machine, "blas": blas}
+
+
+def read_trials(folder: PathLike) -> pd.DataFrame:
+    """Read the finished trials of a folder, without changing or locking it.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder of a run, finished or still running.
+
+    Returns
+    -------
+    DataFrame
+        One row per trial of a cell, the first if there are several.
+
+    Raises
+    ------
+    StoreError
+        If ``trials.csv`` cannot be read or is damaged elsewhere than at its end.
+
+    Examples
+    --------
+    >>> read_trials("none")
+    Traceback (most recent call last):
+    ...
+    pu_shift.experiment.store.StoreError: cannot read none/trials.csv: No such file or directory
+    """
+    path = Path(folder) / "trials.csv"
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from None
+    header, line_end, _ = data.partition(b"\n")
+    if not line_end:
+        return _frame([], HYPER)
+    hyper = header.decode("utf-8", "replace").split(",")[len(_LEADING) : -1]
+    rows, _ = _parse(path, data, hyper)
+    return _frame(rows, hyper)
+
+
+def _columns(hyper: Sequence[str]) -> list[str]:
+    return [*_LEADING, *hyper, "seconds"]
+
+
+def _frame(rows: Iterable[Mapping[str, Any]], hyper: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=_columns(hyper))
+
+
+def _key(row: Mapping[str, Any]) -> tuple:
+    return tuple(row[name] for name in TRIAL)
+
+
+def _checked(row: Mapping[str, Any], hyper: Sequence[str]) -> dict[str, Any]:
+    """Return a row with every value in its type; ``ValueError`` if it is not a trial."""
+    columns = _columns(hyper)
+    if set(row) - set(columns) or set(columns) - set(hyper) - set(row):
+        raise ValueError(f"a row must have the columns {','.join(columns)}, got {','.join(row)}")
+    checked = {"table": _checks.positive_int("table", row["table"], least=0)}
+    checked.update((name, key_prior(name, row[name])) for name in BLOCK)
+    for name in CELL[len(BLOCK) :]:
+        # A line break inside a name would hide where a line ends.
+        if not isinstance(row[name], str) or not row[name].isprintable() or not row[name]:
+            raise ValueError(f"{name} must be a printable text, got {row[name]!r}")
+        checked[name] = row[name]
+    checked["trial"] = _checks.positive_int("trial", row["trial"], least=0)
+    checked["accuracy"] = _checks.non_negative("accuracy", row["accuracy"])
+    if checked["accuracy"] > 100:
+        raise ValueError(f"accuracy must be in percent, got {row['accuracy']!r}")
+    for name in hyper:
+        value = row.get(name)
+        absent = value is None or value != value
+        checked[name] = math.nan if absent else _checks.non_negative(name, value)
+    checked["seconds"] = _checks.non_negative("seconds", row["seconds"])
+    return checked
+
+
+def _line(values: Iterable[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(
+        "" if value is None or value != value else value for value in values
+    )
+    return line.getvalue()
+
+
+def _parse_line(line: bytes, hyper: Sequence[str]) -> dict[str, Any]:
+    (fields,) = csv.reader([line.decode("utf-8")], strict=True)
+    columns = _columns(hyper)
+    if len(fields) != len(columns):
+        raise ValueError(f"{len(fields)} fields instead of {len(columns)}")
+    row: dict[str, Any] = dict(zip(columns, fields))
+    row.update((name, int(row[name])) for name in ("table", "trial"))
+    row.update((name, row[name] or None) for name in hyper)
+    return _checked(row, hyper)
+
+
+def _parse(path: Path, data: bytes, hyper: Sequence[str]) -> tuple[list[dict], int]:
+    """Return the rows of ``trials.csv`` and the length of its sound part in bytes.
+
+    Only the last line can be torn by a kill or a power cut; damage elsewhere
+    was not done by us and is for the user to look at.
+    """
+    header = _line(_columns(hyper)).encode("utf-8")
+    if header.startswith(data):
+        return [], 0 if data != header else len(header)
+    if not data.startswith(header):
+        raise StoreError(f"{path} line 1: the columns are not {header.decode().strip()}")
+    sound, rows = len(header), {}
+    *lines, tail = data[sound:].split(b"\n")
+    for number, line in enumerate(lines, start=2):
+        try:
+            row = _parse_line(line, hyper)
+        except (ValueError, csv.Error) as error:
+            if number == len(lines) + 1 and not tail:
+                break
+            raise StoreError(f"{path} line {number}: {error}") from None
+        rows.setdefault(_key(row), row)
+        sound += len(line) + 1
+    return list(rows.values()), sound
+
+
+class TrialStore:
+    """The results folder of one run, open for appending; use it in a ``with`` statement.
+
+    ``trials.csv`` grows by whole lines, a torn last line is cut off on opening,
+    and a lock that the operating system releases keeps a second run out.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where the results go; it is created if need be.
+    run_info : dict
+        Goes into ``run.json``. ``table``, ``protocol`` and ``seed`` must equal
+        those of the trials that the folder holds already; ``command`` is the
+        command line unless given.
+    fresh : bool
+        Delete the folder's earlier results instead of resuming them.
+    hyper : sequence of str
+        The columns of the chosen hyper-parameters.
+
+    Raises
+    ------
+    StoreError
+        On entering, if the folder cannot be written, is in use, or is not this run's.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> row = {"table": 1, "prior": 0.3, "test_prior": 0.5, "given_prior": 0.5,
+    ...        "dataset": "banana", "method": "DH-Lin", "trial": 0, "accuracy": 52.2,
+    ...        "lam": 0.01, "seconds": 1.5}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with TrialStore(folder, {"protocol": {}, "seed": 0}) as store:
+    ...         store.append([row])
+    ...         store.done()
+    {(0.3, 0.5, 0.5, 'banana', 'DH-Lin', 0)}
+    """
+
+    def __init__(
+        self,
+        folder: PathLike,
+        run_info: Mapping[str, Any],
+        fresh: bool = False,
+        hyper: Sequence[str] = HYPER,
+    ) -> None:
+        self.folder = Path(folder)
+        self._hyper = tuple(hyper)
+        self._fresh = fresh
+        # Through JSON, so that tuples compare equal to the lists that are read back.
+        self._info = json.loads(
+            json.dumps({"command": shlex.join(["python", *sys.argv]), **run_info})
+        )
+        self._rows: dict[tuple, dict[str, Any]] = {}
+
+    def __enter__(self) -> TrialStore:
+        self._lock = self._fd = None
+        try:
+            with self._one_line_errors():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                self._earlier_run()  # before the lock: nothing is put into a stranger's folder
+                self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+                self._acquire()
+                self._open()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        try:
+            with self._one_line_errors():
+                self._write_run(finished=_now() if error is None else None)
+        finally:
+            self._close()
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add finished trials durably; those that the folder has already are left out.
+
+        Parameters
+        ----------
+        rows : iterable of dict
+            One per trial of a cell, by column; hyper-parameters may be missing or None.
+        """
+        new: dict[tuple, dict[str, Any]] = {}
+        for row in rows:
+            row = _checked(row, self._hyper)
+            if _key(row) not in self._rows:
+                new.setdefault(_key(row), row)
+        with self._one_line_errors():
+            self._write("".join(_line(row.values()) for row in new.values()))
+            self._rows.update(new)
+            self._write_run()
+
+    def done(self) -> set[tuple]:
+        """Return the finished trials.
+
+        Returns
+        -------
+        set of tuple
+            (prior, test_prior, given_prior, dataset, method, trial) of each.
+        """
+        return set(self._rows)
+
+    def frame(self) -> pd.DataFrame:
+        """Return all trials of the folder.
+
+        Returns
+        -------
+        DataFrame
+            One row per trial of a cell, with the columns of ``trials.csv``.
+        """
+        return _frame(self._rows.values(), self._hyper)
+
+    @contextmanager
+    def _one_line_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(f"cannot write to {self.folder}: {error.strerror}") from None
+
+    def _acquire(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(self._lock, 200).decode("utf-8", "replace") or "unknown"
+            raise StoreError(
+                f"{self.folder} is in use by another run ({holder}): "
+                "wait for it or choose another --out"
+            ) from None
+        os.ftruncate(self._lock, 0)
+        os.write(self._lock, f"pid {os.getpid()} on {socket.gethostname()}".encode())
+
+    def _open(self) -> None:
+        earlier = self._earlier_run()
+        path = self.folder / "trials.csv"
+        if self._fresh:
+            for name in OUTPUTS[:-1]:  # run.json goes last: it marks the folder as ours
+                (self.folder / name).unlink(missing_ok=True)
+            earlier = None
+        elif earlier is not None:
+            self._refuse_other_run(earlier)
+        self._clock = time.monotonic()
+        session = {**environment(), "started": _now(), "finished": None, "wall_seconds": 0.0}
+        self._run = {**self._info, **session, "earlier_sessions": []}
+        if earlier is not None:
+            past = {name: earlier.get(name) for name in ("command", *session)}
+            self._run["earlier_sessions"] = [*earlier.get("earlier_sessions", []), past]
+        self._write_run()
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        rows, sound = _parse(path, path.read_bytes(), self._hyper)
+        os.ftruncate(self._fd, sound)
+        if sound == 0:
+            self._write(_line(_columns(self._hyper)))
+        self._rows = {_key(row): row for row in rows}
+
+    def _earlier_run(self) -> dict[str, Any] | None:
+        """Return the folder's ``run.json``, or None for a new folder."""
+        path = self.folder / "run.json"
+        if path.exists():
+            try:
+                run = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError:
+                run = None
+            if isinstance(run, dict) and "pu_shift" in run.get("versions", ()):
+                return run
+            raise StoreError(f"{path} was not written by pu-shift: choose another --out")
+        harmless = {".lock", *map(_temporary, OUTPUTS)}
+        strangers = sorted(set(os.listdir(self.folder)) - harmless)
+        if strangers:
+            raise StoreError(
+                f"{self.folder} is not a results folder (it holds {strangers[0]} but no "
+                "run.json): choose another --out"
+            )
+        return None
+
+    def _refuse_other_run(self, earlier: Mapping[str, Any]) -> None:
+        ours, theirs = ({name: run.get(name) for name in IDENTITY} for run in (self._info, earlier))
+        for field, (new, old) in _differences(ours, theirs):
+            raise StoreError(
+                f"{self.folder} holds another run: its {field} is {json.dumps(old)}, not "
+                f"{json.dumps(new)}; choose another --out or delete its results with --fresh"
+            )
+
+    def _write(self, text: str) -> None:
+        data = text.encode("utf-8")
+        size = os.fstat(self._fd).st_size
+        if os.write(self._fd, data) != len(data):
+            os.ftruncate(self._fd, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(self._fd)
+
+    def _write_run(self, finished: str | None = None) -> None:
+        self._run["finished"] = finished
+        self._run["wall_seconds"] = round(time.monotonic() - self._clock, 3)
+        text = json.dumps(self._run, indent=2, ensure_ascii=False) + "\n"
+        write_atomic(self.folder / "run.json", text)
+
+    def _close(self) -> None:
+        for fd in (self._fd, self._lock):
+            if fd is not None:
+                os.close(fd)
+        self._fd = self._lock = None
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _differences(new: Any, old: Any, name: str = "") -> Iterable[tuple[str, tuple]]:
+    """Yield the dotted names of the fields that differ, with both values."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        for field in sorted({**old, **new}):
+            dotted = f"{name}.{field}" if name else field
+            yield from _differences(new.get(field), old.get(field), dotted)
+    elif new != old:
+        yield name, (new, old)
