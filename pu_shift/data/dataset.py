@@ -100,7 +100,7 @@ class Dataset:
         pu_shift.data.dataset.DataError: bad has 2 positive and 0 negative rows: both are needed
         """
         with np.errstate(over="ignore"):  # what overflows float32 is reported as not finite
-            X = np.ascontiguousarray(X, dtype=np.float32)
+            X = np.array(X, dtype=np.float32, order="C")  # a copy: it is made read-only
         y = np.asarray(y)
         if X.ndim != 2 or y.shape != X.shape[:1]:
             raise DataError(f"{name} needs X (n, d) and y (n,), got {X.shape} and {y.shape}")

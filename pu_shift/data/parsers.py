@@ -46,10 +46,9 @@ def decompressed(stream: BinaryIO) -> BinaryIO:
 
     Examples
     --------
-    >>> decompressed(io.BytesIO(gzip.compress(b"1 1:2"))).read()
+    >>> decompressed(io.BufferedReader(io.BytesIO(gzip.compress(b"1 1:2")))).read()
     b'1 1:2'
     """
-    stream = io.BufferedReader(stream)
     head = stream.peek(6)
     for magic, opener in _COMPRESSIONS:
         if head.startswith(magic):
@@ -64,7 +63,7 @@ def reading(label: str) -> Iterator[None]:
     Examples
     --------
     >>> with reading("a.gz"):
-    ...     _ = decompressed(io.BytesIO(gzip.compress(b"1 1:2")[:-4])).read()
+    ...     _ = gzip.decompress(gzip.compress(b"1 1:2")[:-4])
     Traceback (most recent call last):
     ...
     pu_shift.data.dataset.DataError: a.gz is truncated or corrupt: Compressed file ended ...
@@ -107,7 +106,7 @@ def members(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, OSError):
         return []
 
 
@@ -128,9 +127,10 @@ def read_content(
     with reading(label), contextlib.ExitStack() as stack:
         stream: BinaryIO
         if member is None:
-            stream = stack.enter_context(open(path, "rb", buffering=0))
+            stream = stack.enter_context(open(path, "rb"))
         else:
-            stream = stack.enter_context(zipfile.ZipFile(path)).open(member)
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            stream = stack.enter_context(archive.open(member))
         stream = stack.enter_context(decompressed(stream))
         content = b"".join(sample_lines(stream)) if sample else stream.read(_amount(limit))
         if limit is not None and len(content) > limit:

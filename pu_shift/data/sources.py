@@ -161,7 +161,7 @@ def _download(remote: Remote, folder: Path) -> None:
             if remote.sample:
                 _save(remote, folder, _sampled(response, remote.save_as))
             else:
-                _save(remote, folder, _chunks(response, _length(response), remote.save_as))
+                _save(remote, folder, _chunks(response, _length(response), remote.save_as, MAX_DOWNLOAD))
     except urllib.error.HTTPError as error:
         error.close()
         raise DataError(one_line(error)) from None
@@ -178,7 +178,7 @@ def _length(response: BinaryIO) -> int | None:
 
 
 def _chunks(
-    stream: BinaryIO, expected: int | None, title: str, most: int = MAX_DOWNLOAD
+    stream: BinaryIO, expected: int | None, title: str, most: int
 ) -> Iterator[bytes]:
     """Yield a stream's bytes with a progress bar; check their number."""
     found = 0
