@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import pandas as pd
-from sklearn.datasets import load_svmlight_file
 
 from pu_shift.data.dataset import DataError, show
 
@@ -181,6 +179,9 @@ def parse_libsvm(content: bytes, features: int | None = None) -> tuple[np.ndarra
     """
     if not content.strip():
         raise DataError("expected LIBSVM text, found nothing")
+    # Slow to import, and not needed to map arrays that were parsed before.
+    from sklearn.datasets import load_svmlight_file
+
     try:
         X, labels = load_svmlight_file(
             io.BytesIO(content), n_features=features, dtype=np.float32, zero_based=False
@@ -221,6 +222,8 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     header = isinstance(label, str) or any(
         not _is_number(cell) for i, cell in enumerate(cells) if i != column
     )
+    import pandas as pd  # late, as above
+
     try:
         frame = pd.read_csv(
             io.StringIO(text),
@@ -238,7 +241,8 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
         raise DataError(f"expected {len(cells)} columns, found {frame.shape[1]}")
     labels = frame.pop(column)
     if labels.isna().any():
-        raise DataError(f"has a row without a label: row {int(labels.isna().argmax()) + 1}")
+        row = int(labels.isna().to_numpy().argmax()) + 1
+        raise DataError(f"expected a label in every row, found none in row {row}")
     for position, values in frame.items():
         if not pd.api.types.is_numeric_dtype(values):
             wrong = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]

