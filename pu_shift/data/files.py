@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import numpy as np
 
@@ -54,9 +54,7 @@ def load_csv(path: PathLike, label: int | str = -1, positive: Any = None) -> Dat
     array([ 1, -1], dtype=int8)
     """
     path = Path(path)
-    content = _content(path)
-    with reading(path.name):
-        return _dataset(path, *parse_table(content, label), positive)
+    return _dataset(path, positive, parse_table, _content(path), label)
 
 
 def load_libsvm(path: PathLike, positive: Any = None) -> Dataset:
@@ -84,9 +82,7 @@ def load_libsvm(path: PathLike, positive: Any = None) -> Dataset:
     array([[0.5, 2. ], [0. , 1. ]], dtype=float32)
     """
     path = Path(path)
-    content = _content(path)
-    with reading(path.name):
-        return _dataset(path, *parse_libsvm(content), positive)
+    return _dataset(path, positive, parse_libsvm, _content(path))
 
 
 def load_file(path: PathLike, label: int | str | None = None, positive: Any = None) -> Dataset:
@@ -116,11 +112,12 @@ def load_file(path: PathLike, label: int | str | None = None, positive: Any = No
     1
     """
     path = Path(path)
-    if re.match(rb"\s*[-+.\w]+[ \t]+\d+:", _content(path)):
-        if label is not None:
-            raise DataError(f"{path.name} is LIBSVM text: label must not be given, got {label!r}")
-        return load_libsvm(path, positive)
-    return load_csv(path, -1 if label is None else label, positive)
+    content = _content(path)
+    if not re.match(rb"\s*[-+.\w]+[ \t]+\d+:", content):
+        return _dataset(path, positive, parse_table, content, -1 if label is None else label)
+    if label is not None:
+        raise DataError(f"{path.name} is LIBSVM text: label must not be given, got {label!r}")
+    return _dataset(path, positive, parse_libsvm, content)
 
 
 def _content(path: Path) -> bytes:
@@ -133,13 +130,14 @@ def _content(path: Path) -> bytes:
     return read_content(path, inside[0] if inside else None, limit=None)
 
 
-def _dataset(path: Path, X: np.ndarray, labels: np.ndarray, positive: Any) -> Dataset:
-    if positive is None:
-        found = set(np.unique(labels).tolist())
-        if found not in ({-1.0, 1.0}, {0.0, 1.0}):
-            raise DataError(f"positive must say which label is +1; there are {show(sorted(found))}")
-        positive = 1
-    values = positive if isinstance(positive, (list, tuple, set, range)) else [positive]
-    y = to_signs(labels, list(values))
-    name = path.name.split(".")[0]
-    return Dataset.of(name, X, y, positive_class=show(values), source=str(path))
+def _dataset(path: Path, positive: Any, parse: Callable, *arguments: Any) -> Dataset:
+    with reading(path.name):
+        X, labels = parse(*arguments)
+        found = np.unique(labels).tolist()
+        if positive is None and found not in ([-1, 1], [0, 1]):
+            raise DataError(f"positive must say which label is +1; there are {show(found)}")
+        values = positive if isinstance(positive, (list, tuple, set, range)) else [positive]
+        values = [1] if positive is None else list(values)
+        name = path.name.split(".")[0]
+        facts = {"positive_class": show(values), "source": str(path)}
+        return Dataset.of(name, X, to_signs(labels, values), **facts)

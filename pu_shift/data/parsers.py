@@ -170,7 +170,9 @@ def sample_lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def parse_libsvm(content: bytes, features: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    r"""Parse LIBSVM text: ``label index:value ...`` with indices from 1.
+    r"""Parse LIBSVM text: ``label index:value ...``.
+
+    Indices start from 1; also from 0 when the number of features is not given.
 
     Examples
     --------
@@ -184,7 +186,10 @@ def parse_libsvm(content: bytes, features: int | None = None) -> tuple[np.ndarra
 
     try:
         X, labels = load_svmlight_file(
-            io.BytesIO(content), n_features=features, dtype=np.float32, zero_based=False
+            io.BytesIO(content),
+            n_features=features,
+            dtype=np.float32,
+            zero_based="auto" if features is None else False,
         )
     except (ValueError, OverflowError) as error:
         raise DataError(f"is not LIBSVM text: {one_line(error)}") from None
@@ -209,7 +214,8 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
         text = content.decode("utf-8-sig").lstrip()
     except UnicodeDecodeError as error:
         raise DataError(f"is not text: {one_line(error)}") from None
-    if text.startswith(("@", "%")):
+    has_preamble = text.startswith(("@", "%"))
+    if has_preamble:
         text = re.split(r"(?im)^@data[^\n]*\n", text, maxsplit=1)[-1].lstrip()
         if text.startswith(("@", "%")):
             raise DataError("has a KEEL or ARFF header but no @data line")
@@ -219,8 +225,9 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     separator = max(",;\t", key=first.count)
     cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
     column = _column(label, cells)
-    header = isinstance(label, str) or any(
-        not _is_number(cell) for i, cell in enumerate(cells) if i != column
+    # One number is enough for a row of data: a "?" in it must not pass for a header.
+    header = isinstance(label, str) or not (
+        has_preamble or any(_is_number(cell) for i, cell in enumerate(cells) if i != column)
     )
     import pandas as pd  # late, as above
 
@@ -262,6 +269,8 @@ def _column(label: int | str, cells: Sequence[str]) -> int:
         if label not in cells:
             raise DataError(f"label must name a column, got {label!r}; there are {show(cells)}")
         return cells.index(label)
+    if not hasattr(label, "__index__"):
+        raise DataError(f"label must be a column's position or name, got {label!r}")
     if not -len(cells) <= label < len(cells) or len(cells) < 2:
         raise DataError(f"has {len(cells)} column(s): label {label} and a feature do not fit")
     return label % len(cells)

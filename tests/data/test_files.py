@@ -61,6 +61,11 @@ def test_labels_of_several_classes_need_a_positive_one(tmp_path):
     assert data.facts.positive_class == "0, 2"
 
 
+def test_indices_may_start_from_zero(tmp_path):
+    data = load_libsvm(write(tmp_path / "a", b"-1 0:1 1:2\n1 1:3\n"))
+    assert data.X.tolist() == [[1, 2], [0, 3]]
+
+
 def test_zero_and_one_are_understood(tmp_path):
     assert load_libsvm(write(tmp_path / "a", b"0 1:1\n1 1:2\n")).y.tolist() == [-1, 1]
 
