@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -29,6 +29,7 @@ def one_line(action, *args, **kwargs):
     return str(caught.value)
 
 
+@settings(deadline=None)
 @given(matrices)
 def test_what_is_written_as_libsvm_text_is_read_back(X):
     y = np.where(np.arange(len(X)) % 2, 1, -1)
@@ -38,6 +39,7 @@ def test_what_is_written_as_libsvm_text_is_read_back(X):
     assert read.dtype == np.float32
 
 
+@settings(deadline=None)
 @given(matrices, st.sampled_from(",;\t"), st.booleans())
 def test_what_is_written_as_a_table_is_read_back(X, separator, header):
     names = separator.join([*(f"x{j}" for j in range(X.shape[1])), "kind"]) + "\n"
@@ -48,6 +50,7 @@ def test_what_is_written_as_a_table_is_read_back(X, separator, header):
     assert found.tolist() == labels.tolist()
 
 
+@settings(deadline=None)
 @given(hnp.arrays(np.uint8, hnp.array_shapes(max_dims=3, max_side=5)))
 def test_what_is_written_as_idx_is_read_back(array):
     read = parsers.parse_idx(tiny.idx(array))

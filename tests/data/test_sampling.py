@@ -2,7 +2,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pu_shift.data import DataError, Dataset
@@ -18,6 +18,7 @@ def rows(X):
     return X[:, 0].astype(int).tolist()
 
 
+@settings(deadline=None)
 @given(
     priors, st.lists(priors, max_size=3), st.integers(0, 5), st.sampled_from(["exact", "binomial"])
 )
@@ -38,6 +39,7 @@ def test_parts_are_disjoint_and_have_their_sizes_and_labels(prior, test_priors, 
         assert X.flags.c_contiguous
 
 
+@settings(deadline=None)
 @given(st.integers(1, 99))
 def test_class_counts_are_the_prior_rounded_with_halves_up(percent):
     one = draw(NUMBERED, percent / 100, percent / 100, n_p=1, n_u=50, n_test=10)

@@ -130,7 +130,7 @@ CHANGED = tiny.X[::-1].copy()
         ),
         (tiny.libsvm(CHANGED), "expected values with SHA-256"),
         (tiny.libsvm(np.column_stack([tiny.X, tiny.X])), "is not LIBSVM text"),
-        (gzip.compress(tiny.libsvm())[:-20], "truncated or corrupt"),
+        (tiny.COMPRESS[".gz"](tiny.libsvm())[:-20], "truncated or corrupt"),
         (b"<!DOCTYPE html><title>404</title>", "found an HTML page"),
         (b"", "found nothing"),
     ],

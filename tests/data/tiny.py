@@ -8,6 +8,7 @@ import io
 import lzma
 import struct
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,12 @@ ROWS, FEATURES, POSITIVES = 40, 3, 15
 X = np.random.default_rng(7).integers(-99, 99, (ROWS, FEATURES)).astype(np.float32) / 8
 Y = np.where(np.arange(ROWS) % 8 < 3, 1, -1).astype(np.int8)
 
-COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+COMPRESS = {
+    "": bytes,
+    ".gz": partial(gzip.compress, mtime=0),
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+}
 
 
 def libsvm(X=X, y=Y) -> bytes:
@@ -49,7 +55,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content)
     return buffer.getvalue()
 
 
