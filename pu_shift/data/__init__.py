@@ -1,0 +1,19 @@
+"""The paper's six datasets, your own files, and draws of P, U and test from them."""
+
+from pu_shift.data.dataset import DataError, Dataset, Facts
+from pu_shift.data.files import load_csv, load_file, load_libsvm
+from pu_shift.data.registry import NAMES
+from pu_shift.data.store import copies, load, search_path
+
+__all__ = [
+    "NAMES",
+    "DataError",
+    "Dataset",
+    "Facts",
+    "copies",
+    "load",
+    "load_csv",
+    "load_file",
+    "load_libsvm",
+    "search_path",
+]

@@ -1,0 +1,85 @@
+"""The six datasets as published, against the files where they are at hand."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from pu_shift.data import NAMES, copies, load, registry, store
+from pu_shift.data.sampling import draw
+
+# rows, features, positives, first row's label, first row's leading features
+PUBLISHED = {
+    "banana": (5300, 2, 2376, -1, [1.617466, -0.919233]),
+    "ijcnn1": (49990, 22, 4853, -1, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, -0.731854]),
+    "MNIST": (70000, 784, 34418, -1, [0] * 152 + [3, 18, 18, 18, 126, 136]),
+    "susy": (30000, 18, 13815, 1, [2.2039258, -1.067561, -0.85900724]),
+    "cod-rna": (59535, 8, 19845, -1, [-766, 128, 0.140625, 0.304688]),
+    "magic": (19020, 10, 12332, 1, [28.7967, 16.0021, 2.6449]),
+}
+SHARED = store.CHECKOUT.parent / "shared" / "datasets"
+# In CI, and wherever the shared folder is, a missing file is a failure.
+EXPECTED = [n for n in NAMES if os.environ.get("CI") or SHARED.is_dir() or copies(n)]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_files_hold_what_was_published(name):
+    rows, features, positives, label, start = PUBLISHED[name]
+    data = load(name, offline=True)
+    assert data.name == data.facts.name == name
+    assert data.X.shape == (data.facts.rows, data.facts.features) == (rows, features)
+    assert (data.X.dtype, data.y.dtype) == (np.float32, np.int8)
+    assert data.y.shape == (rows,)
+    assert set(np.unique(data.y)) == {-1, 1}
+    assert data.facts.positives == (data.y == 1).sum()
+    copy = copies(name)[0]
+    # Other copies of SUSY and banana hold other rows, or the rows in another order.
+    if copy.layout.exact or copy.paths[0].parent == SHARED:
+        assert data.facts.positives == positives
+        assert data.y[0] == label
+        np.testing.assert_array_equal(data.X[0, : len(start)], np.float32(start))
+    assert len(data.facts.sha256) == 64
+    assert data.facts.citation
+    assert data.facts.licence
+    assert data.facts.home.startswith("http")
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("prior", [0.3, 0.8])
+def test_every_setting_of_the_paper_can_be_drawn(name, prior):
+    one = draw(load(name, offline=True), prior, [0.3, 0.4, 0.5, 0.7] if prior < 0.5 else [0.4])
+    assert one.positives.shape[0] == 500
+    assert (one.unlabeled_labels == 1).mean() == prior
+    for test_prior, (X, y) in one.tests.items():
+        assert len(X) == 500
+        assert (y == 1).mean() == test_prior
+
+
+@pytest.mark.parametrize("name", [n for n in EXPECTED if n != "MNIST"])
+def test_a_cut_copy_is_rejected(name, tmp_path, monkeypatch):
+    copy = copies(name)[0]
+    monkeypatch.setattr(store, "CHECKOUT", tmp_path / "main")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    shutil.copy(copy.paths[0], mine)
+    with open(mine / copy.paths[0].name, "r+b") as file:
+        file.truncate(copy.size * 2 // 3)
+    monkeypatch.setenv("PU_SHIFT_DATA", str(mine))
+    with pytest.raises(store.DataError, match=r"rejected .*(expected|corrupt|is not)"):
+        load(name, offline=True)
+
+
+def test_names_are_the_paper_s_in_any_case():
+    assert list(PUBLISHED) == list(NAMES)
+    for name in NAMES:
+        assert registry.lookup(name.upper()) is registry.lookup(name.lower())
+    with pytest.raises(ValueError, match=r"name must be one of 'banana', .*, got 'iris'"):
+        registry.lookup("iris")
+
+
+def test_a_layout_that_must_be_exact_has_a_digest_to_compare():
+    for spec in map(registry.lookup, NAMES):
+        assert bool(spec.content) == any(layout.exact for layout in spec.layouts)
+        assert spec.sources
+        assert spec.facts.positives < spec.facts.rows

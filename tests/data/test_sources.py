@@ -1,0 +1,170 @@
+import gzip
+import hashlib
+import subprocess
+import sys
+
+import pytest
+
+from pu_shift.data import parsers, sources
+from pu_shift.data.dataset import DataError
+from pu_shift.data.registry import lookup
+from pu_shift.data.sources import Remote, Web, Wheel
+from tests.data import tiny
+
+
+def fetch(url, folder, **options):
+    Web((Remote(url, "tiny.txt", **options),)).fetch(folder)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("action", ["serve", "unsized"])
+def test_a_file_is_downloaded_and_its_digest_compared(server, tmp_path, action):
+    digest = hashlib.sha256(server.body).hexdigest()
+    fetch(f"{server.url}/{action}/tiny", tmp_path, sha256=digest)
+    assert names(tmp_path) == ["tiny.txt"]
+    assert (tmp_path / "tiny.txt").read_bytes() == server.body
+    with pytest.raises(DataError, match=r"tiny\.txt: expected SHA-256 0000.*, found"):
+        fetch(f"{server.url}/{action}/tiny", tmp_path, sha256="0" * 64)
+    assert names(tmp_path) == ["tiny.txt", "tiny.txt.part"]
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ("404", "HTTP Error 404: Not Found"),
+        ("503", "HTTP Error 503"),
+        ("cut", r"tiny.txt: expected [\d,]+ bytes, found \d+"),
+        ("stall", "nothing received for 0.5 s"),
+    ],
+)
+def test_a_server_that_fails_is_reported_in_one_line(server, tmp_path, action, message):
+    with pytest.raises(DataError, match=message) as caught:
+        fetch(f"{server.url}/{action}/tiny", tmp_path)
+    assert "\n" not in str(caught.value)
+    assert "tiny.txt" not in names(tmp_path)
+
+
+def test_no_server_is_reported(server, tmp_path):
+    with pytest.raises(DataError, match="refused"):
+        fetch("http://127.0.0.1:9/tiny", tmp_path)
+
+
+def test_redirects_are_followed_but_not_away_from_https(server, tmp_path):
+    server.target = f"{server.url}/serve/elsewhere"
+    fetch(f"{server.url}/redirect/tiny", tmp_path)
+    assert server.requests == ["/redirect/tiny", "/serve/elsewhere"]
+    for target in ("http://example.org/tiny", "ftp://example.org/tiny"):
+        server.target = target
+        with pytest.raises(DataError, match=f"{target} is not HTTPS"):
+            fetch(f"{server.url}/redirect/tiny", tmp_path)
+
+
+@pytest.mark.parametrize("url", ["http://example.org/a", "file:///etc/hostname"])
+def test_only_https_is_asked(url, tmp_path):
+    with pytest.raises(DataError, match="is not HTTPS"):
+        fetch(url, tmp_path)
+
+
+def test_every_source_of_the_paper_s_datasets_is_https_or_a_pinned_wheel():
+    for name in ("banana", "ijcnn1", "mnist", "susy", "cod-rna", "magic"):
+        for source in lookup(name).sources:
+            if isinstance(source, Wheel):
+                assert "==" in source.requirement
+                assert all(len(remote.sha256) == 64 for remote in source.files)
+            else:
+                assert all(remote.address.startswith("https://") for remote in source.files)
+
+
+@pytest.mark.parametrize("action", ["serve", "unsized"])
+def test_a_download_that_is_too_large_is_stopped(server, tmp_path, monkeypatch, action):
+    monkeypatch.setattr(sources, "MAX_DOWNLOAD", 100)
+    with pytest.raises(DataError, match=r"tiny\.txt is larger than 100 bytes"):
+        fetch(f"{server.url}/{action}/tiny", tmp_path)
+
+
+def test_a_sample_is_taken_from_the_stream(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(parsers, "SAMPLE_ROWS", 20)
+    text = b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
+    server.body = gzip.compress(text)
+    remote = Remote(f"{server.url}/serve/SUSY.csv.gz", "sample.csv.gz", sample=True)
+    Web((remote,)).fetch(tmp_path)
+    kept = gzip.decompress((tmp_path / "sample.csv.gz").read_bytes()).splitlines()
+    assert len(kept) == 20
+    assert set(kept) <= set(text.splitlines())
+    first = (tmp_path / "sample.csv.gz").read_bytes()
+    Web((remote,)).fetch(tmp_path)
+    assert (tmp_path / "sample.csv.gz").read_bytes() == first
+
+
+def test_a_sample_of_a_cut_stream_is_refused(server, tmp_path):
+    server.body = gzip.compress(b"".join(b"%d,1\n" % i for i in range(5000)))
+    remote = Remote(f"{server.url}/cut/SUSY.csv.gz", "sample.csv.gz", sample=True)
+    with pytest.raises(DataError, match=r"sample\.csv\.gz is truncated or corrupt"):
+        Web((remote,)).fetch(tmp_path)
+    assert names(tmp_path) == ["sample.csv.gz.part"]
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A folder of wheels that pip uses instead of its index."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    wheel = {
+        "tinydata/tiny.txt": tiny.libsvm(),
+        "tinydata-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n",
+        "tinydata-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nTag: py3-none-any\n",
+        "tinydata-1.0.dist-info/RECORD": b"",
+    }
+    (folder / "tinydata-1.0-py3-none-any.whl").write_bytes(tiny.zipped(wheel))
+    return folder
+
+
+def test_one_member_of_a_wheel_is_read_and_nothing_installed(index, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    plain = Remote("tinydata/tiny.txt", "tiny.txt", hashlib.sha256(tiny.libsvm()).hexdigest())
+    packed = Remote("tinydata/tiny.txt", "tiny.txt.gz")
+    Wheel("tinydata==1.0", (plain, packed)).fetch(out)
+    assert names(out) == ["tiny.txt", "tiny.txt.gz"]
+    assert (out / "tiny.txt").read_bytes() == tiny.libsvm()
+    assert gzip.decompress((out / "tiny.txt.gz").read_bytes()) == tiny.libsvm()
+    code = "import importlib.util as u; print(u.find_spec('tinydata'))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "None"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "member", "message"),
+    [
+        ("tinydata==1.0", "tinydata/other.txt", "expected a member tinydata/other.txt, found none"),
+        ("tinydata==2.0", "tinydata/tiny.txt", "pip failed: ERROR: .*tinydata==2.0"),
+    ],
+)
+def test_a_wheel_without_the_data_is_reported(index, tmp_path, requirement, member, message):
+    with pytest.raises(DataError, match=message) as caught:
+        Wheel.of(requirement, member, "").fetch(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_pip_and_a_slow_pip_are_reported(index, tmp_path, monkeypatch):
+    source = Wheel.of("tinydata==1.0", "tinydata/tiny.txt", "")
+    monkeypatch.setattr(sources, "PIP_TIMEOUT", 0.01)
+    with pytest.raises(DataError, match=r"timed out after 0\.01 seconds"):
+        source.fetch(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    with pytest.raises(DataError, match="No such file"):
+        source.fetch(tmp_path)
+
+
+def test_banana_comes_through_the_configured_index(tmp_path):
+    river = next(s for s in lookup("banana").sources if s.title == "pip download river==0.26.1")
+    river.fetch(tmp_path)
+    assert parsers.members(tmp_path / "banana.zip") == ["banana.all.txt"]
+    content = parsers.read_content(tmp_path / "banana.zip", "banana.all.txt")
+    X, labels = parsers.parse_libsvm(content, 2)
+    assert X.shape == (5300, 2)
+    assert (labels == 1).sum() == 2376
