@@ -19,7 +19,9 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 	PIP_DISABLE_PIP_VERSION_CHECK=1 $(1)/bin/python -m pip install --quiet $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint format test-all test-oldest clean
+TABLES := table1 table2 table3 table4 table5 table6 table7
+
+.PHONY: help install data $(TABLES) tables test lint format docs test-all test-oldest clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -35,6 +37,20 @@ $(STAMP): setup.py pyproject.toml requirements/build-constraints.txt
 	"$(PYTHON_PATH)" -m venv --clear $(VENV)
 	$(call PIP_INSTALL,$(VENV),-e '.[dev]')
 	@touch $@
+
+data: $(STAMP) ## get the six datasets
+	$(BIN)/python datasets/fetch.py --all $(ARGS)
+
+table1: $(STAMP) ## Table 1 of the paper (table2 ... table7: the others)
+$(TABLES): $(STAMP)
+	$(BIN)/python experiments/$@.py $(ARGS)
+
+tables: $(STAMP) ## all seven tables, sharing work
+	$(BIN)/python experiments/all_tables.py $(ARGS)
+
+docs: $(STAMP) ## write docs/PROTOCOL.md from the code
+	$(BIN)/python -c 'from pu_shift.experiment.protocol import protocol_markdown as p; print(p(), end="")' \
+		> docs/PROTOCOL.md
 
 lint: $(STAMP) ## check the code with ruff (lint and format)
 	$(BIN)/ruff check .

@@ -37,8 +37,8 @@ setup(
         "matplotlib>=3.5,<4",
         # 1.2 has the parameter validation that the estimators rely on.
         "scikit-learn>=1.2,<2",
-        # 1.2 is the first that does not import distutils (gone in Python 3.12).
-        "joblib>=1.2,<2",
+        # 1.4 is the first that yields results as they finish.
+        "joblib>=1.4,<2",
         "threadpoolctl>=3.1,<4",
         # One set of functions for NumPy 1, NumPy 2, CuPy and array-api-strict.
         "array-api-compat>=1.6,<2",

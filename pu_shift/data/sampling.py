@@ -29,10 +29,13 @@ class Draw:
         The labels of U, for diagnosis only: no method may see them.
     tests : dict of float to (ndarray, ndarray)
         For each test prior, features and labels in random order.
+    seed : SeedSequence
+        What drew P and U; its children seed what is random in fitting them.
 
     Examples
     --------
-    >>> Draw(np.ones((2, 1)), np.ones((3, 1)), np.ones(3), {}).positives.shape
+    >>> seed = np.random.SeedSequence(0)
+    >>> Draw(np.ones((2, 1)), np.ones((3, 1)), np.ones(3), {}, seed).positives.shape
     (2, 1)
     """
 
@@ -40,6 +43,7 @@ class Draw:
     unlabeled: np.ndarray
     unlabeled_labels: np.ndarray
     tests: dict[float, tuple[np.ndarray, np.ndarray]]
+    seed: np.random.SeedSequence
 
 
 def draw(
@@ -109,7 +113,8 @@ def draw(
         _checks.positive_int("trial", trial, least=0),
     ]
 
-    generator = np.random.default_rng(np.random.SeedSequence(entropy))
+    training_seed = np.random.SeedSequence(entropy)
+    generator = np.random.default_rng(training_seed)
     u_positives = _count(n_u, prior, counts, generator)
     positive_rows = generator.permutation(np.flatnonzero(dataset.y == 1))
     negative_rows = generator.permutation(np.flatnonzero(dataset.y == -1))
@@ -135,7 +140,7 @@ def draw(
         tests[value] = _take(dataset, generator.permutation(rows))
 
     unlabeled, unlabeled_labels = _take(dataset, u_rows)
-    return Draw(_take(dataset, p_rows)[0], unlabeled, unlabeled_labels, tests)
+    return Draw(_take(dataset, p_rows)[0], unlabeled, unlabeled_labels, tests, training_seed)
 
 
 def _fixed(prior: float) -> int:

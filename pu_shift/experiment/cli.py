@@ -1,0 +1,219 @@
+"""The command line of the experiment scripts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from pu_shift.device import DeviceError
+from pu_shift.experiment.compare import Headline
+from pu_shift.experiment.protocol import load_protocol
+from pu_shift.experiment.runner import Task, run_all
+from pu_shift.experiment.settings import DATASETS, METHODS, TABLES, TableSetting
+
+# What --check asks for: the targets of the reproduction.
+LEAST_CONSISTENT, LARGEST_DELTA = 0.75, 1.8
+
+
+def table_main(number: int, argv: Sequence[str] | None = None) -> int:
+    """Run one of the paper's tables from the command line.
+
+    Parameters
+    ----------
+    number
+        Which table.
+    argv
+        The arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status: 0, 1 when ``--check`` fails, 2 when the run cannot be
+        done, 130 when it was interrupted.
+
+    Examples
+    --------
+    >>> table_main(1, ["--datasets", "iris"])
+    2
+    """
+    setting = TABLES[number]
+    parser = _parser(f"{setting.title}. Resumes what --out holds.", f"results/table{number}")
+    options = parser.parse_args(argv)
+    return _run({Path(options.out): setting}, options)
+
+
+def all_tables_main(argv: Sequence[str] | None = None) -> int:
+    """Run all seven tables, sharing every training set between them.
+
+    Parameters
+    ----------
+    argv
+        The arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status, as for :func:`table_main`.
+
+    Examples
+    --------
+    >>> all_tables_main(["--trials", "0"])
+    2
+    """
+    parser = _parser(
+        "All seven tables. Training sets are shared between tables; each table has its own "
+        "folder in --out.",
+        "results/all",
+    )
+    parser.add_argument(
+        "--tables", nargs="+", type=int, choices=TABLES, default=list(TABLES), help="which tables"
+    )
+    options = parser.parse_args(argv)
+    out = Path(options.out)
+    return _run({out / f"table{number}": TABLES[number] for number in options.tables}, options)
+
+
+def custom_main(argv: Sequence[str] | None = None) -> int:
+    """Run the methods in a setting of one's own, on a known dataset or a file.
+
+    Parameters
+    ----------
+    argv
+        The arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status, as for :func:`table_main`.
+
+    Examples
+    --------
+    >>> custom_main(["--prior", "1.2", "--dataset", "banana"])
+    2
+    """
+    parser = _parser("Any setting: your priors, your data.", "results/custom", datasets=False)
+    parser.add_argument("--prior", type=float, required=True, help="π of the unlabelled data")
+    parser.add_argument("--test-prior", type=float, help="π′ of the test data (default: π)")
+    parser.add_argument(
+        "--given-prior", type=float, nargs="+", help="the π′ given to the methods (default: π′)"
+    )
+    parser.add_argument(
+        "--dataset", nargs="+", required=True, dest="datasets", help="names, or CSV/LIBSVM files"
+    )
+    parser.add_argument("--label", help="the label column of a CSV file: name or number")
+    options = parser.parse_args(argv)
+    test_prior = options.prior if options.test_prior is None else options.test_prior
+    try:
+        setting = TableSetting.shift(
+            0, options.prior, test_prior, options.given_prior or [test_prior]
+        )
+    except ValueError as error:
+        return _fail(error)
+    return _run({Path(options.out): setting}, options)
+
+
+def _parser(description: str, out: str, datasets: bool = True) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device; -1 is the CPU")
+    add("--trials", type=int, default=10, help="number of trials")
+    if datasets:
+        add("--datasets", nargs="+", default=list(DATASETS), help="which datasets")
+    add("--methods", nargs="+", default=list(METHODS), help="which methods")
+    add("--seed", type=int, default=0, help="seed of everything random")
+    add("--jobs", type=int, default=None, help="worker processes (default: one per core)")
+    add("--out", default=out, metavar="DIR", help="results folder")
+    add("--fresh", action="store_true", help="delete the folder's results instead of resuming")
+    add(
+        "--check",
+        action="store_true",
+        help=f"exit 1 unless {LEAST_CONSISTENT:.0%} of the cells are consistent with the paper "
+        f"and the mean |Δ| is at most {LARGEST_DELTA} points".replace("%", "%%"),
+    )
+    add("--cluster", metavar="ADDRESS", help="Dask scheduler that runs the trials, tcp://…")
+    add("--protocol", metavar="FILE", help="JSON file with fields of the protocol to change")
+    add("--quiet", action="store_true", help="no progress and no tables")
+    return parser
+
+
+def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int:
+    start = time.monotonic()
+    colour = sys.stdout.isatty()
+    try:
+        results = run_all(
+            settings,
+            options.datasets,
+            options.methods,
+            options.trials,
+            load_protocol(options.protocol),
+            options.seed,
+            options.gpu,
+            options.jobs,
+            options.cluster,
+            options.fresh,
+            getattr(options, "label", None),
+            colour,
+            None if options.quiet else _progress,
+        )
+    except (ValueError, DeviceError) as error:
+        return _fail(error)
+    except KeyboardInterrupt:
+        print("interrupted: finished trials are kept, run again to resume", file=sys.stderr)
+        return 130
+    if not options.quiet:
+        print("\n\n".join(result.text for result in results.values()))
+        folders = ", ".join(str(folder) for folder in results)
+        print(f"\n{time.monotonic() - start:.0f} s; results in {folders}")
+    if not options.check:
+        return 0
+    headlines = [result.headline for result in results.values() if result.headline is not None]
+    return _check(headlines)
+
+
+def _check(headlines: Iterable[Headline]) -> int:
+    """Return 0 when all compared cells together meet the targets, else 1."""
+    headlines = list(headlines)
+    cells = sum(headline.cells for headline in headlines)
+    if cells == 0:
+        print("check: no cell could be compared with the paper", file=sys.stderr)
+        return 1
+    consistent = sum(headline.consistent * headline.cells for headline in headlines) / cells
+    delta = sum(headline.mean_abs_delta * headline.cells for headline in headlines) / cells
+    good = consistent >= LEAST_CONSISTENT and delta <= LARGEST_DELTA
+    print(
+        f"check: {consistent:.1%} consistent (at least {LEAST_CONSISTENT:.0%}), mean |Δ| "
+        f"{delta:.2f} (at most {LARGEST_DELTA}): {'passed' if good else 'failed'}"
+    )
+    return 0 if good else 1
+
+
+def _fail(error: BaseException) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return 2
+
+
+def _progress(tasks: list[Task], finished: Iterator[Any]) -> Iterator[Any]:
+    """Show progress: a live line on a terminal, a few plain lines elsewhere."""
+    if sys.stderr.isatty():
+        yield from tqdm(finished, total=len(tasks), unit="set", desc="training sets")
+        return
+    start, shown = time.monotonic(), 0
+    for count, rows in enumerate(finished, start=1):
+        yield rows
+        if count * 20 // len(tasks) > shown or count == len(tasks):
+            shown = count * 20 // len(tasks)
+            elapsed = time.monotonic() - start
+            left = elapsed / count * (len(tasks) - count)
+            print(
+                f"{count} of {len(tasks)} training sets, {elapsed:.0f} s, about {left:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )

@@ -1,0 +1,270 @@
+"""The paper's methods on one training set, for all given priors at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pu_shift._checks import one_of
+from pu_shift._seeds import Seed, child
+from pu_shift.device import get_device, to_numpy
+from pu_shift.experiment.protocol import Protocol
+from pu_shift.experiment.settings import EXTRA_METHODS, METHODS
+from pu_shift.kernels import (
+    choose_centers,
+    kernel_from_distances,
+    median_distance,
+    squared_distances,
+)
+from pu_shift.links import LinearModel
+from pu_shift.priors import Condition
+from pu_shift.risks import evaluate_risk
+from pu_shift.selection import assign_folds, training_weights
+from pu_shift.training import train
+from pu_shift.ulsif import ULSIF, GridEdgeWarning
+
+LOSSES = {"DH": "double_hinge", "Sq": "squared"}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A classifier for one given prior.
+
+    Attributes
+    ----------
+    decide : callable
+        Rows (host arrays) to signed scores; positive means class +1.
+    hyper : dict
+        The chosen hyper-parameters: ``width``, ``lam``, ``step``.
+    """
+
+    decide: Callable[[Any], Any]
+    hyper: dict[str, float]
+
+
+class TrainingSet:
+    """P and U, and what several methods share: centres, median, distances, folds.
+
+    Parameters
+    ----------
+    positives, unlabeled
+        (n, d) float32 arrays.
+    prior
+        π, the class prior of the unlabelled rows.
+    protocol
+        The protocol.
+    seed
+        Seed of everything random in fitting.
+    device
+        The device that computes, see :func:`pu_shift.device.get_device`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> P, U = (rng.normal(m, 1, (n, 2)).astype("f") for m, n in ((1, 50), (0, 99)))
+    >>> data = TrainingSet(P, U, 0.4, Protocol(), seed=0)
+    >>> fitted = data.fit("p/u uLSIF", [0.4, 0.6])
+    >>> bool(fitted[0.6].decide(P).mean() > fitted[0.4].decide(P).mean())
+    True
+    """
+
+    def __init__(
+        self,
+        positives: np.ndarray,
+        unlabeled: np.ndarray,
+        prior: float,
+        protocol: Protocol,
+        seed: Seed,
+        device: Any = None,
+    ) -> None:
+        self.device = get_device() if device is None else device
+        self.positives, self.unlabeled = self.device.send((positives, unlabeled))
+        self.prior, self.protocol, self.seed = prior, protocol, seed
+
+    def fit(self, method: str, given_priors: Sequence[float]) -> dict[float, Fitted]:
+        """Fit one method for every given test prior.
+
+        Parameters
+        ----------
+        method
+            One of the paper's six names or ``'p/u uLSIF-Lin'``.
+        given_priors
+            The test priors given to the method.
+
+        Returns
+        -------
+        dict
+            Given prior to :class:`Fitted`.
+        """
+        one_of("method", method, (*METHODS, *EXTRA_METHODS))
+        if "uLSIF" in method:
+            basis = "linear" if method.endswith("-Lin") else "gaussian"
+            return self._fit_ratio(method[:3], basis, given_priors)
+        loss, basis = method.split("-")
+        return self._fit_risk(LOSSES[loss], basis == "Ker", given_priors)
+
+    @cached_property
+    def _median(self) -> float:
+        rows = self.device.xp.concatenate([self.positives, self.unlabeled])
+        return median_distance(rows, max_rows=len(rows))
+
+    def _fit_ratio(
+        self, direction: str, basis: str, given_priors: Sequence[float]
+    ) -> dict[float, Fitted]:
+        """Fit the ratio once; a given prior moves only the threshold."""
+        protocol = self.protocol
+        samples = (self.positives, self.unlabeled)
+        numerator, denominator = samples if direction == "p/u" else samples[::-1]
+        widths = None
+        if basis == "gaussian":
+            widths = np.array(protocol.ratio_width_factors) * self._median
+        with warnings.catch_warnings():
+            # The grid is the protocol's; its edge is no news to the user.
+            warnings.simplefilter("ignore", GridEdgeWarning)
+            ratio = ULSIF(
+                numerator,
+                denominator,
+                n_centers=protocol.ratio_centers,
+                centers=protocol.ratio_source,
+                widths=widths,
+                lams=protocol.ratio_lams,
+                basis=basis,
+                n_folds=protocol.n_folds,
+                clip_coefficients=protocol.clip_coefficients,
+                seed=child(self.seed, 0),
+            )
+        hyper = {"width": ratio.width, "lam": ratio.lam, "step": np.nan}
+
+        def decider(given: float) -> Callable[[Any], Any]:
+            condition = Condition(self.prior, given)
+            return lambda X: condition.classify_ratio(
+                to_numpy(ratio(self.device.send(X))), direction
+            )
+
+        return {given: Fitted(decider(given), hyper) for given in given_priors}
+
+    @cached_property
+    def _fold_weights(self) -> tuple[Any, Any]:
+        """(n, folds + 1) training weights of P and of U."""
+        k = self.protocol.n_folds
+        return tuple(
+            self.device.send(training_weights(assign_folds(name, len(rows), k, seed), k))
+            for name, rows, seed in (
+                ("P", self.positives, child(self.seed, 1, 0)),
+                ("U", self.unlabeled, child(self.seed, 1, 1)),
+            )
+        )
+
+    @cached_property
+    def _centers(self) -> Any:
+        protocol = self.protocol
+        return choose_centers(
+            self.positives,
+            self.unlabeled,
+            protocol.ker_centers,
+            protocol.ker_source,
+            child(self.seed, 2),
+        )
+
+    @cached_property
+    def _distances(self) -> tuple[Any, Any]:
+        return tuple(
+            squared_distances(rows, self._centers) for rows in (self.positives, self.unlabeled)
+        )
+
+    def _fit_risk(
+        self, loss: str, kernel: bool, given_priors: Sequence[float]
+    ) -> dict[float, Fitted]:
+        """Train given priors × λ × (folds + final) side by side, for each width."""
+        protocol, given_priors = self.protocol, list(given_priors)
+        lams = protocol.ker_lams if kernel else protocol.lin_lams
+        n_steps = protocol.ker_steps if kernel else protocol.lin_steps
+        widths = np.array([np.nan])
+        if kernel:
+            widths = np.array(protocol.ker_width_factors) * self._median
+        scores, models = [], []
+        for width in widths:
+            if kernel:
+                features = [kernel_from_distances(d, width) for d in self._distances]
+            else:
+                features = [self.positives, self.unlabeled]
+            score, weights, biases = self._train_stack(features, loss, given_priors, lams, n_steps)
+            scores.append(score)
+            models.append((weights, biases))
+        fitted = {}
+        for g, given in enumerate(given_priors):
+            table = np.stack([score[g] for score in scores])
+            w, j = np.unravel_index(int(table.argmin()), table.shape)
+            weights, biases = models[w]
+            hyper = {"width": float(widths[w]), "lam": float(lams[j]), "step": float(n_steps)}
+            decide = self._decider(weights[:, g, j], biases[g, j], widths[w])
+            fitted[given] = Fitted(decide, hyper)
+        return fitted
+
+    def _train_stack(
+        self,
+        features: list[Any],
+        loss: str,
+        given_priors: list[float],
+        lams: Sequence[float],
+        n_steps: int,
+    ) -> tuple[np.ndarray, Any, Any]:
+        """Return held-out risks (given, λ) and the final models' weights and biases."""
+        protocol, xp = self.protocol, self.device.xp
+        n_given, n_lams, columns = len(given_priors), len(lams), protocol.n_folds + 1
+        conditions = [
+            Condition(self.prior, given) for given in given_priors for _ in range(n_lams * columns)
+        ]
+        weights_p, weights_u = (
+            xp.tile(weights, (1, n_given * n_lams)) for weights in self._fold_weights
+        )
+        model = LinearModel(features[0].shape[1], len(conditions))
+        model.to_device(self.device)
+        train(
+            model,
+            *features,
+            conditions,
+            loss=loss,
+            kind="pu-shift",
+            lam=np.tile(np.repeat(lams, columns), n_given),
+            n_steps=n_steps,
+            n_batches=protocol.n_batches,
+            learning_rate=protocol.learning_rate,
+            weights_p=weights_p,
+            weights_u=weights_u,
+            seed=child(self.seed, 3),
+        )
+        shape = (n_given, n_lams, columns)
+        weights = model.W.array.reshape(-1, *shape)
+        biases = model.b.array.reshape(shape)
+        # Only the fold columns have held-out rows.
+        fold = np.arange(len(conditions)) % columns < protocol.n_folds
+        held_p, held_u = (1.0 - w[:, fold] for w in (weights_p, weights_u))
+        scores_p, scores_u = (
+            xp.matmul(rows, model.W.array[:, fold]) + model.b.array[fold] for rows in features
+        )
+        risk = evaluate_risk(
+            scores_p,
+            scores_u,
+            [condition for condition, use in zip(conditions, fold) if use],
+            loss if protocol.criterion == "surrogate" else "zero_one",
+            "pu-shift",
+            held_p,
+            held_u,
+        )
+        score = to_numpy(risk).reshape(n_given, n_lams, protocol.n_folds).mean(axis=2)
+        return score, weights[..., -1], biases[..., -1]
+
+    def _decider(self, weights: Any, bias: Any, width: float) -> Callable[[Any], np.ndarray]:
+        def decide(X: np.ndarray) -> np.ndarray:
+            rows = self.device.send(X)
+            if not np.isnan(width):
+                rows = kernel_from_distances(squared_distances(rows, self._centers), width)
+            return to_numpy(rows @ weights + bias)
+
+        return decide

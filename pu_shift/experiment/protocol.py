@@ -1,0 +1,184 @@
+"""Every choice that a number in a table depends on, in one frozen dataclass.
+
+The paper states few of them; each field says whether it does and, where it
+does not, why the value was chosen. ``docs/PROTOCOL.md`` is made from this file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from pu_shift._checks import one_of, positive, positive_int
+from pu_shift.kernels import CENTER_SOURCES
+from pu_shift.selection import check_grid
+
+STATED, CHOSEN = "stated in the paper", "chosen"
+
+
+def _stated(default: Any, where: str) -> Any:
+    return field(default=default, metadata={"origin": STATED, "why": where})
+
+
+def _chosen(default: Any, why: str) -> Any:
+    return field(default=default, metadata={"origin": CHOSEN, "why": why})
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The experimental protocol. Each field's reason is in its metadata.
+
+    Examples
+    --------
+    >>> Protocol().n_p, Protocol(n_folds=3).n_folds
+    (500, 3)
+    >>> Protocol(n_folds=1)
+    Traceback (most recent call last):
+    ...
+    ValueError: n_folds must be an integer >= 2, got 1
+    """
+
+    n_p: int = _stated(500, "“500 positive patterns” (Datasets)")
+    n_u: int = _stated(2000, "“2,000 unlabeled patterns” (Datasets)")
+    n_test: int = _stated(500, "“500 patterns” (Datasets)")
+    counts: str = _chosen(
+        "exact",
+        "class counts of U and of the test sets are π·n and π′·n exactly: cells printed with "
+        "standard error 0.0 sit exactly on π′ or 1 − π′, which binomial counts cannot give",
+    )
+    n_folds: int = _chosen(5, "5-fold cross-validation, the habit of the field")
+    ratio_centers: int = _chosen(100, "number of Gaussian centres of uLSIF")
+    ratio_source: str = _chosen("both", "centres of uLSIF are drawn from P ∪ U")
+    ratio_width_factors: tuple[float, ...] = _chosen(
+        (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0),
+        "widths of uLSIF in units of the median distance within P ∪ U",
+    )
+    ratio_lams: tuple[float, ...] = _chosen((1e-2, 1e-1, 1.0), "λ of uLSIF")
+    clip_coefficients: bool = _chosen(
+        False, "uLSIF's coefficients are not clipped at 0: clipping costs up to 25 points"
+    )
+    learning_rate: float = _chosen(1e-3, "AMSGrad's default in Chainer")
+    n_batches: int = _chosen(5, "mini-batches per epoch: 100 P and 400 U rows each")
+    lin_steps: int = _chosen(500, "AMSGrad steps of the Lin models: 100 epochs")
+    lin_lams: tuple[float, ...] = _chosen((0.0, 1e-4, 1e-3, 1e-2), "λ of the Lin models")
+    ker_centers: int = _chosen(100, "number of Gaussian centres of the Ker models")
+    ker_source: str = _chosen("both", "centres of the Ker models are drawn from P ∪ U")
+    ker_steps: int = _chosen(500, "AMSGrad steps of the Ker models")
+    ker_width_factors: tuple[float, ...] = _chosen(
+        (1 / 2, 1.0), "widths of the Ker models in units of the median distance within P ∪ U"
+    )
+    ker_lams: tuple[float, ...] = _chosen((0.0, 1e-2), "λ of the Ker models")
+    criterion: str = _chosen(
+        "surrogate",
+        "risk minimisation selects by the held-out PU-shift risk at the given prior with the "
+        "training loss ('surrogate') or the zero-one loss ('zero_one')",
+    )
+
+    def __post_init__(self) -> None:
+        counts = ("n_p", "n_u", "n_test", "ratio_centers", "n_batches", "lin_steps", "ker_centers")
+        for name in (*counts, "ker_steps"):
+            positive_int(name, getattr(self, name))
+        positive_int("n_folds", self.n_folds, least=2)
+        positive("learning_rate", self.learning_rate)
+        one_of("counts", self.counts, ("exact", "binomial"))
+        one_of("criterion", self.criterion, ("surrogate", "zero_one"))
+        one_of("clip_coefficients", self.clip_coefficients, (True, False))
+        for name in ("ratio_source", "ker_source"):
+            one_of(name, getattr(self, name), CENTER_SOURCES)
+        grids = [item.name for item in fields(self) if isinstance(item.default, tuple)]
+        for name in grids:
+            grid = check_grid(name, getattr(self, name), allow_zero=name.endswith("lams"))
+            object.__setattr__(self, name, tuple(float(value) for value in grid))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Name to value; tuples become lists.
+
+        Examples
+        --------
+        >>> Protocol().as_dict()["n_p"]
+        500
+        """
+        return json.loads(json.dumps(asdict(self)))
+
+
+def load_protocol(overrides: str | Path | Mapping[str, Any] | None = None) -> Protocol:
+    """Return the protocol, with some fields changed for a study.
+
+    Parameters
+    ----------
+    overrides
+        A JSON file or a mapping from field to value.
+
+    Returns
+    -------
+    Protocol
+        The protocol.
+
+    Raises
+    ------
+    ValueError
+        When the file cannot be read, or a field or its value is unknown.
+
+    Examples
+    --------
+    >>> load_protocol({"ker_centers": 50}).ker_centers
+    50
+    >>> load_protocol({"centres": 50})
+    Traceback (most recent call last):
+    ...
+    ValueError: protocol has no field 'centres'
+    """
+    if overrides is None:
+        return Protocol()
+    if not isinstance(overrides, Mapping):
+        try:
+            overrides = json.loads(Path(overrides).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or f"not JSON ({error})"
+            raise ValueError(f"protocol {overrides}: {reason}") from None
+        if not isinstance(overrides, dict):
+            raise ValueError("protocol must be a JSON object of fields and values")
+    known = {item.name for item in fields(Protocol)}
+    for name in overrides:
+        if name not in known:
+            raise ValueError(f"protocol has no field {name!r}")
+    return replace(Protocol(), **overrides)
+
+
+def protocol_markdown() -> str:
+    """Return the text of ``docs/PROTOCOL.md``.
+
+    Returns
+    -------
+    str
+        One row per field: value, whether the paper states it, and why.
+
+    Examples
+    --------
+    >>> protocol_markdown().splitlines()[0]
+    '# The protocol'
+    """
+    lines = [
+        "# The protocol",
+        "",
+        "Every choice that a number in a table depends on. One protocol serves all datasets,",
+        "methods and tables. This page is made from `pu_shift/experiment/protocol.py` by",
+        "`make docs`, and a test keeps the two equal.",
+        "",
+        "| field | value | origin | reason |",
+        "|---|---|---|---|",
+    ]
+    for item in fields(Protocol):
+        value = json.dumps(getattr(Protocol(), item.name))
+        lines.append(
+            f"| `{item.name}` | `{value}` | {item.metadata['origin']} | {item.metadata['why']} |"
+        )
+    return "\n".join(lines) + "\n"

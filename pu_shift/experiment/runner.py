@@ -1,0 +1,361 @@
+"""Run the trials of one or several tables, in parallel, resumable.
+
+A task is one training set, (dataset, π, trial), with every test and given
+prior that the tables ask of it: nothing is trained twice. Tasks are
+independent, their seeds come from their names alone, and BLAS runs on one
+thread in each, so the results are the same for any number of workers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from pu_shift import data
+from pu_shift._checks import one_of, positive_int
+from pu_shift.data.sampling import draw
+from pu_shift.device import get_device
+from pu_shift.experiment.compare import load_paper_table
+from pu_shift.experiment.methods import TrainingSet
+from pu_shift.experiment.outputs import Comparison, write_outputs
+from pu_shift.experiment.protocol import Protocol
+from pu_shift.experiment.settings import EXTRA_METHODS, METHODS, Block, TableSetting
+from pu_shift.experiment.store import TrialStore
+
+
+@dataclass(frozen=True)
+class Task:
+    """One training set and all that is asked of it.
+
+    Attributes
+    ----------
+    dataset : str
+        A dataset's name, or the path of a file of one's own.
+    label : str or None
+        The label column of such a file.
+    prior : float
+        π of the unlabelled rows.
+    trial : int
+        The trial's number.
+    blocks : tuple of Block
+        Test and given priors.
+    methods : tuple of str
+        Which methods.
+    """
+
+    dataset: str
+    label: str | None
+    prior: float
+    trial: int
+    blocks: tuple[Block, ...]
+    methods: tuple[str, ...]
+
+
+@cache
+def open_dataset(dataset: str, label: str | None = None) -> data.Dataset:
+    """Load a dataset by name, or a file of one's own by its path.
+
+    Parameters
+    ----------
+    dataset
+        One of :data:`pu_shift.data.NAMES`, or a path.
+    label
+        The label column of a file.
+
+    Returns
+    -------
+    Dataset
+        The data; kept for the next call.
+
+    Examples
+    --------
+    >>> open_dataset("no-such-set")
+    Traceback (most recent call last):
+    ...
+    ValueError: dataset must be a file or one of banana, ijcnn1, MNIST, ..., got 'no-such-set'
+    """
+    known = {name.lower(): name for name in data.NAMES}
+    if dataset.lower() in known:
+        return data.load(known[dataset.lower()])
+    if not Path(dataset).exists():
+        raise ValueError(
+            f"dataset must be a file or one of {', '.join(data.NAMES)}, got {dataset!r}"
+        )
+    return data.load_file(dataset, label)
+
+
+def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[dict[str, Any]]:
+    """Compute every accuracy that a task asks for.
+
+    Parameters
+    ----------
+    task
+        The task.
+    protocol
+        The protocol.
+    seed
+        The run's seed.
+    gpu
+        The CUDA device, or −1 for the CPU.
+
+    Returns
+    -------
+    list of dict
+        One row per block and method, with the columns of ``trials.csv`` except
+        ``table``. ``seconds`` is the time of the method on the training set,
+        which its given priors share.
+
+    Examples
+    --------
+    >>> task = Task("banana", None, 0.3, 0, (Block(0.3, 0.5, 0.5),), ("p/u uLSIF",))
+    >>> rows = run_task(task, Protocol(), seed=0)
+    >>> rows[0]["dataset"], rows[0]["accuracy"] > 80
+    ('banana', True)
+    """
+    dataset = open_dataset(task.dataset, task.label)
+    test_priors = sorted({block.test_prior for block in task.blocks})
+    given_priors = sorted({block.given_prior for block in task.blocks})
+    # One thread: more would change the rounding with the number of workers.
+    with threadpool_limits(1):
+        sample = draw(
+            dataset,
+            task.prior,
+            test_priors,
+            protocol.n_p,
+            protocol.n_u,
+            protocol.n_test,
+            seed,
+            task.trial,
+            protocol.counts,
+        )
+        training = TrainingSet(
+            sample.positives,
+            sample.unlabeled,
+            task.prior,
+            protocol,
+            sample.seed,
+            get_device(gpu),
+        )
+        rows = []
+        for method in task.methods:
+            start = time.perf_counter()
+            fitted = training.fit(method, given_priors)
+            seconds = time.perf_counter() - start
+            for block in task.blocks:
+                X, y = sample.tests[block.test_prior]
+                model = fitted[block.given_prior]
+                correct = (model.decide(X) > 0) == (y > 0)
+                rows.append(
+                    {
+                        **block._asdict(),
+                        "dataset": dataset.name,
+                        "method": method,
+                        "trial": task.trial,
+                        "accuracy": round(100.0 * float(np.mean(correct)), 6),
+                        **model.hyper,
+                        "seconds": round(seconds, 3),
+                    }
+                )
+    return rows
+
+
+def plan(
+    settings: Iterable[TableSetting],
+    datasets: Sequence[str],
+    methods: Sequence[str],
+    n_trials: int,
+    done: Iterable[tuple] = (),
+    label: str | None = None,
+) -> list[Task]:
+    """List the tasks that are not finished, trial by trial.
+
+    A task of which anything is missing is run whole for the methods that miss
+    it: a stack of other candidates could differ in the last bit.
+
+    Parameters
+    ----------
+    settings
+        The tables.
+    datasets, methods
+        What to cover.
+    n_trials
+        Number of trials.
+    done
+        (prior, test_prior, given_prior, dataset, method, trial) of what is
+        finished.
+    label
+        The label column of files of one's own.
+
+    Returns
+    -------
+    list of Task
+        What remains.
+
+    Examples
+    --------
+    >>> from pu_shift.experiment.settings import TABLES
+    >>> len(plan([TABLES[1], TABLES[3]], ["banana"], ["p/u uLSIF"], n_trials=2))
+    8
+    """
+    positive_int("trials", n_trials)
+    for method in methods:
+        one_of("method", method, (*METHODS, *EXTRA_METHODS))
+    blocks: dict[float, list[Block]] = {}
+    for setting in settings:
+        for block in setting.blocks:
+            if block not in blocks.setdefault(block.prior, []):
+                blocks[block.prior].append(block)
+    done, tasks = set(done), []
+    for trial in range(n_trials):
+        for dataset in datasets:
+            name = open_dataset(dataset, label).name
+            for prior, asked in blocks.items():
+                missing = tuple(
+                    method
+                    for method in methods
+                    if any((*block, name, method, trial) not in done for block in asked)
+                )
+                if missing:
+                    tasks.append(Task(dataset, label, prior, trial, tuple(asked), missing))
+    return tasks
+
+
+def run_all(
+    settings: dict[Path, TableSetting],
+    datasets: Sequence[str],
+    methods: Sequence[str] = METHODS,
+    n_trials: int = 10,
+    protocol: Protocol | None = None,
+    seed: int = 0,
+    gpu: int = -1,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    fresh: bool = False,
+    label: str | None = None,
+    colour: bool = False,
+    progress: Any = None,
+) -> dict[Path, Comparison]:
+    """Run tables, each into its own folder, and write their outputs.
+
+    Parameters
+    ----------
+    settings
+        Folder to table.
+    datasets, methods, n_trials, protocol, seed, gpu, label
+        What to run, see :func:`run_task` and :func:`plan`.
+    jobs
+        Worker processes; by default one per core, or one with a GPU.
+    cluster
+        Address of a Dask scheduler that runs the tasks instead.
+    fresh
+        Delete earlier results of the folders instead of resuming them.
+    colour
+        Whether the comparisons' texts carry ANSI colours.
+    progress
+        Called with the list of tasks and the iterator over their results, and
+        returns an iterator over the same results: a progress display.
+
+    Returns
+    -------
+    dict
+        Folder to :class:`pu_shift.experiment.outputs.Comparison`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> setting = TableSetting.shift(0, 0.3, 0.5, [0.5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = run_all({Path(folder): setting}, ["banana"], ["p/u uLSIF"], 2, jobs=1)
+    >>> int(result[Path(folder)].frame["n"].iloc[0])
+    2
+    """
+    protocol = Protocol() if protocol is None else protocol
+    get_device(gpu)  # fail before anything is written
+    if jobs is None:
+        jobs = 1 if gpu >= 0 else len(os.sched_getaffinity(0))
+    positive_int("jobs", jobs)
+    plan(settings.values(), datasets, methods, n_trials, label=label)  # and so do bad names
+    papers = {folder: load_paper_table(setting.number) for folder, setting in settings.items()}
+    with ExitStack() as stack:
+        stores = {
+            folder: stack.enter_context(
+                TrialStore(
+                    folder,
+                    {"table": setting.number, "protocol": protocol.as_dict(), "seed": seed},
+                    fresh,
+                )
+            )
+            for folder, setting in settings.items()
+        }
+        tasks = plan(settings.values(), datasets, methods, n_trials, _done(settings, stores), label)
+        finished = _execute(tasks, (protocol, seed, gpu), jobs, cluster)
+        for rows in finished if progress is None else progress(tasks, finished):
+            for folder, setting in settings.items():
+                stores[folder].append(
+                    {"table": setting.number, **row}
+                    for row in rows
+                    if Block(*(row[name] for name in Block._fields)) in setting.blocks
+                )
+        return {
+            folder: write_outputs(folder, store.frame(), settings[folder], papers[folder], colour)
+            for folder, store in stores.items()
+        }
+
+
+def _done(settings: dict[Path, TableSetting], stores: dict[Path, TrialStore]) -> set[tuple]:
+    """Return the trials that every table that wants them has."""
+    finished = {folder: store.done() for folder, store in stores.items()}
+    return {
+        key
+        for key in set().union(*finished.values())
+        if all(
+            key in finished[folder]
+            for folder, setting in settings.items()
+            if Block(*key[: len(Block._fields)]) in setting.blocks
+        )
+    }
+
+
+def _execute(
+    tasks: list[Task], arguments: tuple[Any, ...], jobs: int, cluster: str | None
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of each task as it finishes, in whatever order."""
+    if cluster is not None:
+        yield from _on_cluster(tasks, arguments, cluster)
+    elif jobs == 1 or len(tasks) <= 1:
+        for task in tasks:
+            yield run_task(task, *arguments)
+    else:
+        workers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+        yield from workers(joblib.delayed(run_task)(task, *arguments) for task in tasks)
+
+
+def _on_cluster(
+    tasks: list[Task], arguments: tuple[Any, ...], address: str
+) -> Iterator[list[dict[str, Any]]]:
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        raise ValueError("cluster needs dask: pip install 'pu-shift[cluster]'") from None
+    try:
+        client = Client(address, timeout=20)
+    except (OSError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
+    with client:
+        # Dask runs the tasks of a lost worker again elsewhere; `retries` is for
+        # tasks that themselves fail, say because a worker's disk was busy.
+        shared = [[argument] * len(tasks) for argument in arguments]
+        futures = client.map(run_task, tasks, *shared, retries=2, pure=False)
+        for _, rows in as_completed(futures, with_results=True):
+            yield rows
