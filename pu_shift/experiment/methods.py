@@ -85,6 +85,7 @@ class TrainingSet:
         self.device = get_device() if device is None else device
         self.positives, self.unlabeled = self.device.send((positives, unlabeled))
         self.prior, self.protocol, self.seed = prior, protocol, seed
+        self._ratios: dict[tuple[str, str], ULSIF] = {}
 
     def fit(self, method: str, given_priors: Sequence[float]) -> dict[float, Fitted]:
         """Fit one method for every given test prior.
@@ -113,34 +114,47 @@ class TrainingSet:
         rows = self.device.xp.concatenate([self.positives, self.unlabeled])
         return median_distance(rows, max_rows=len(rows))
 
+    @cached_property
+    def _centers(self) -> Any:
+        return choose_centers(
+            self.positives,
+            self.unlabeled,
+            self.protocol.n_centers,
+            self.protocol.center_source,
+            child(self.seed, 0),
+        )
+
+    @cached_property
+    def _widths(self) -> np.ndarray:
+        return np.array(self.protocol.width_factors) * self._median
+
+    def _ratio(self, direction: str, basis: str) -> ULSIF:
+        """Fit a density ratio, once: several given priors and the Ker models use it."""
+        if (direction, basis) not in self._ratios:
+            protocol = self.protocol
+            samples = (self.positives, self.unlabeled)
+            gaussian = {"centers": self._centers, "widths": self._widths}
+            with warnings.catch_warnings():
+                # The grid is the protocol's; its edge is no news to the user.
+                warnings.simplefilter("ignore", GridEdgeWarning)
+                self._ratios[direction, basis] = ULSIF(
+                    *(samples if direction == "p/u" else samples[::-1]),
+                    **(gaussian if basis == "gaussian" else {"basis": basis}),
+                    lams=protocol.ratio_lams,
+                    n_folds=protocol.n_folds,
+                    clip_coefficients=protocol.clip_coefficients,
+                    seed=child(self.seed, 1),
+                )
+        return self._ratios[direction, basis]
+
     def _fit_ratio(
         self, direction: str, basis: str, given_priors: Sequence[float]
     ) -> dict[float, Fitted]:
         """Fit the ratio once; a given prior moves only the threshold."""
-        protocol = self.protocol
-        samples = (self.positives, self.unlabeled)
-        numerator, denominator = samples if direction == "p/u" else samples[::-1]
-        widths = None
-        if basis == "gaussian":
-            widths = np.array(protocol.ratio_width_factors) * self._median
-        with warnings.catch_warnings():
-            # The grid is the protocol's; its edge is no news to the user.
-            warnings.simplefilter("ignore", GridEdgeWarning)
-            ratio = ULSIF(
-                numerator,
-                denominator,
-                n_centers=protocol.ratio_centers,
-                centers=protocol.ratio_source,
-                widths=widths,
-                lams=protocol.ratio_lams,
-                basis=basis,
-                n_folds=protocol.n_folds,
-                clip_coefficients=protocol.clip_coefficients,
-                seed=child(self.seed, 0),
-            )
+        ratio = self._ratio(direction, basis)
         hyper = {"width": ratio.width, "lam": ratio.lam, "step": np.nan}
 
-        def decider(given: float) -> Callable[[Any], Any]:
+        def decider(given: float) -> Callable[[np.ndarray], np.ndarray]:
             condition = Condition(self.prior, given)
             return lambda X: condition.classify_ratio(
                 to_numpy(ratio(self.device.send(X))), direction
@@ -155,20 +169,9 @@ class TrainingSet:
         return tuple(
             self.device.send(training_weights(assign_folds(name, len(rows), k, seed), k))
             for name, rows, seed in (
-                ("P", self.positives, child(self.seed, 1, 0)),
-                ("U", self.unlabeled, child(self.seed, 1, 1)),
+                ("P", self.positives, child(self.seed, 2, 0)),
+                ("U", self.unlabeled, child(self.seed, 2, 1)),
             )
-        )
-
-    @cached_property
-    def _centers(self) -> Any:
-        protocol = self.protocol
-        return choose_centers(
-            self.positives,
-            self.unlabeled,
-            protocol.ker_centers,
-            protocol.ker_source,
-            child(self.seed, 2),
         )
 
     @cached_property
@@ -182,18 +185,18 @@ class TrainingSet:
     ) -> dict[float, Fitted]:
         """Train given priors × λ × (folds + final) side by side, for each width."""
         protocol, given_priors = self.protocol, list(given_priors)
-        lams = protocol.ker_lams if kernel else protocol.lin_lams
-        n_steps = protocol.ker_steps if kernel else protocol.lin_steps
-        widths = np.array([np.nan])
+        lams, widths = protocol.lin_lams, np.array([np.nan])
         if kernel:
-            widths = np.array(protocol.ker_width_factors) * self._median
+            lams, widths = protocol.ker_lams, self._widths
+            if protocol.ker_width == "ratio":
+                widths = np.array([self._ratio("p/u", "gaussian").width])
         scores, models = [], []
         for width in widths:
             if kernel:
                 features = [kernel_from_distances(d, width) for d in self._distances]
             else:
                 features = [self.positives, self.unlabeled]
-            score, weights, biases = self._train_stack(features, loss, given_priors, lams, n_steps)
+            score, weights, biases = self._train_stack(features, loss, given_priors, lams)
             scores.append(score)
             models.append((weights, biases))
         fitted = {}
@@ -201,7 +204,11 @@ class TrainingSet:
             table = np.stack([score[g] for score in scores])
             w, j = np.unravel_index(int(table.argmin()), table.shape)
             weights, biases = models[w]
-            hyper = {"width": float(widths[w]), "lam": float(lams[j]), "step": float(n_steps)}
+            hyper = {
+                "width": float(widths[w]),
+                "lam": float(lams[j]),
+                "step": float(protocol.n_steps),
+            }
             decide = self._decider(weights[:, g, j], biases[g, j], widths[w])
             fitted[given] = Fitted(decide, hyper)
         return fitted
@@ -212,7 +219,6 @@ class TrainingSet:
         loss: str,
         given_priors: list[float],
         lams: Sequence[float],
-        n_steps: int,
     ) -> tuple[np.ndarray, Any, Any]:
         """Return held-out risks (given, λ) and the final models' weights and biases."""
         protocol, xp = self.protocol, self.device.xp
@@ -232,7 +238,7 @@ class TrainingSet:
             loss=loss,
             kind="pu-shift",
             lam=np.tile(np.repeat(lams, columns), n_given),
-            n_steps=n_steps,
+            n_steps=protocol.n_steps,
             n_batches=protocol.n_batches,
             learning_rate=protocol.learning_rate,
             weights_p=weights_p,
