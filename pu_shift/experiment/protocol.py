@@ -82,7 +82,7 @@ class Protocol:
         for name in (*counts, "ker_steps"):
             positive_int(name, getattr(self, name))
         positive_int("n_folds", self.n_folds, least=2)
-        positive("learning_rate", self.learning_rate)
+        object.__setattr__(self, "learning_rate", positive("learning_rate", self.learning_rate))
         one_of("counts", self.counts, ("exact", "binomial"))
         one_of("criterion", self.criterion, ("surrogate", "zero_one"))
         one_of("clip_coefficients", self.clip_coefficients, (True, False))
