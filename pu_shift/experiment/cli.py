@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import pandas as pd
 from tqdm import tqdm
 
 from pu_shift.device import DeviceError
-from pu_shift.experiment.compare import Headline
+from pu_shift.experiment.compare import headline
+from pu_shift.experiment.outputs import Comparison
 from pu_shift.experiment.protocol import load_protocol
-from pu_shift.experiment.runner import Task, run_all
+from pu_shift.experiment.runner import Task, WorkerError, run_all
 from pu_shift.experiment.settings import DATASETS, METHODS, TABLES, TableSetting
 
 # What --check asks for: the targets of the reproduction.
@@ -106,7 +109,9 @@ def custom_main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--dataset", nargs="+", required=True, dest="datasets", help="names, or CSV/LIBSVM files"
     )
-    parser.add_argument("--label", help="the label column of a CSV file: name or number")
+    parser.add_argument(
+        "--label", type=_column, help="the label column of a CSV file: name, or number from 0"
+    )
     options = parser.parse_args(argv)
     test_prior = options.prior if options.test_prior is None else options.test_prior
     try:
@@ -118,19 +123,30 @@ def custom_main(argv: Sequence[str] | None = None) -> int:
     return _run({Path(options.out): setting}, options)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Exit with one line, like every other error."""
+        self.exit(_fail(ValueError(message)))
+
+
+def _column(text: str) -> str | int:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
 def _parser(description: str, out: str, datasets: bool = True) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
+    parser = _Parser(description=description)
     add = parser.add_argument
-    add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device; -1 is the CPU")
-    add("--trials", type=int, default=10, help="number of trials")
+    add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device (default: -1, the CPU)")
+    add("--trials", type=int, default=10, help="number of trials (default: %(default)s)")
     if datasets:
-        add("--datasets", nargs="+", default=list(DATASETS), help="which datasets")
-    add("--methods", nargs="+", default=list(METHODS), help="which methods")
-    add("--seed", type=int, default=0, help="seed of everything random")
-    add("--jobs", type=int, default=None, help="worker processes (default: one per core)")
-    add("--out", default=out, metavar="DIR", help="results folder")
+        add("--datasets", nargs="+", default=list(DATASETS), help=_names("datasets", DATASETS))
+    add("--methods", nargs="+", default=list(METHODS), help=_names("methods", METHODS))
+    add("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
+    add("--jobs", type=int, help="worker processes (default: one per core, or one with a GPU)")
+    add("--out", default=out, metavar="DIR", help="results folder (default: %(default)s)")
     add("--fresh", action="store_true", help="delete the folder's results instead of resuming")
     add(
         "--check",
@@ -142,6 +158,10 @@ def _parser(description: str, out: str, datasets: bool = True) -> argparse.Argum
     add("--protocol", metavar="FILE", help="JSON file with fields of the protocol to change")
     add("--quiet", action="store_true", help="no progress and no tables")
     return parser
+
+
+def _names(kind: str, names: Sequence[str]) -> str:
+    return f"which {kind} (default: {', '.join(names)})"
 
 
 def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int:
@@ -163,7 +183,7 @@ def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int
             colour,
             None if options.quiet else _progress,
         )
-    except (ValueError, DeviceError) as error:
+    except (ValueError, OSError, DeviceError, WorkerError) as error:
         return _fail(error)
     except KeyboardInterrupt:
         print("interrupted: finished trials are kept, run again to resume", file=sys.stderr)
@@ -172,31 +192,30 @@ def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int
         print("\n\n".join(result.text for result in results.values()))
         folders = ", ".join(str(folder) for folder in results)
         print(f"\n{time.monotonic() - start:.0f} s; results in {folders}")
-    if not options.check:
-        return 0
-    headlines = [result.headline for result in results.values() if result.headline is not None]
-    return _check(headlines)
+    return _check(list(results.values()), options.quiet) if options.check else 0
 
 
-def _check(headlines: Iterable[Headline]) -> int:
+def _check(results: Sequence[Comparison], quiet: bool) -> int:
     """Return 0 when all compared cells together meet the targets, else 1."""
-    headlines = list(headlines)
-    cells = sum(headline.cells for headline in headlines)
-    if cells == 0:
+    printed = [result.frame for result in results if result.headline is not None]
+    total = headline(pd.concat(printed)) if printed else None
+    if total is None or math.isnan(total.consistent):
         print("check: no cell could be compared with the paper", file=sys.stderr)
         return 1
-    consistent = sum(headline.consistent * headline.cells for headline in headlines) / cells
-    delta = sum(headline.mean_abs_delta * headline.cells for headline in headlines) / cells
-    good = consistent >= LEAST_CONSISTENT and delta <= LARGEST_DELTA
-    print(
-        f"check: {consistent:.1%} consistent (at least {LEAST_CONSISTENT:.0%}), mean |Δ| "
-        f"{delta:.2f} (at most {LARGEST_DELTA}): {'passed' if good else 'failed'}"
-    )
+    good = total.consistent >= LEAST_CONSISTENT and total.mean_abs_delta <= LARGEST_DELTA
+    if not quiet:
+        print(
+            f"check: {total.consistent:.1%} consistent (at least {LEAST_CONSISTENT:.0%}), "
+            f"mean |Δ| {total.mean_abs_delta:.2f} (at most {LARGEST_DELTA}): "
+            f"{'passed' if good else 'failed'}"
+        )
     return 0 if good else 1
 
 
 def _fail(error: BaseException) -> int:
-    print(f"error: {error}", file=sys.stderr)
+    # Some messages list what was tried, a line each.
+    lines = (line.strip() for line in str(error).splitlines())
+    print(f"error: {'; '.join(line for line in lines if line)}", file=sys.stderr)
     return 2
 
 

@@ -94,7 +94,7 @@ class Protocol:
         for name in ("n_p", "n_u", "n_test", "n_centers", "n_batches", "n_steps"):
             positive_int(name, getattr(self, name))
         positive_int("n_folds", self.n_folds, least=2)
-        positive("learning_rate", self.learning_rate)
+        object.__setattr__(self, "learning_rate", positive("learning_rate", self.learning_rate))
         one_of("counts", self.counts, ("exact", "binomial"))
         one_of("center_source", self.center_source, CENTER_SOURCES)
         one_of("ker_width", self.ker_width, ("ratio", "risk"))

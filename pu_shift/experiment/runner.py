@@ -8,9 +8,11 @@ thread in each, so the results are the same for any number of workers.
 
 from __future__ import annotations
 
-import os
+import hashlib
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pu_shift import data
+from pu_shift._chainer import chainer
 from pu_shift._checks import one_of, positive_int
 from pu_shift.data.sampling import draw
 from pu_shift.device import get_device
@@ -32,6 +35,19 @@ from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.settings import EXTRA_METHODS, METHODS, Block, TableSetting
 from pu_shift.experiment.store import TrialStore
 
+_KNOWN = {name.lower() for name in data.NAMES}
+# How long a Dask scheduler may take to answer, in seconds.
+CONNECT_TIMEOUT = 20
+
+
+class WorkerError(RuntimeError):
+    """Workers died; the trials that had finished are kept."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(
+            f"workers died ({type(cause).__name__}): finished trials are kept, run again to resume"
+        )
+
 
 @dataclass(frozen=True)
 class Task:
@@ -41,7 +57,7 @@ class Task:
     ----------
     dataset : str
         A dataset's name, or the path of a file of one's own.
-    label : str or None
+    label : str, int or None
         The label column of such a file.
     prior : float
         π of the unlabelled rows.
@@ -54,7 +70,7 @@ class Task:
     """
 
     dataset: str
-    label: str | None
+    label: str | int | None
     prior: float
     trial: int
     blocks: tuple[Block, ...]
@@ -62,7 +78,7 @@ class Task:
 
 
 @cache
-def open_dataset(dataset: str, label: str | None = None) -> data.Dataset:
+def open_dataset(dataset: str, label: str | int | None = None) -> data.Dataset:
     """Load a dataset by name, or a file of one's own by its path.
 
     Parameters
@@ -70,7 +86,7 @@ def open_dataset(dataset: str, label: str | None = None) -> data.Dataset:
     dataset
         One of :data:`pu_shift.data.NAMES`, or a path.
     label
-        The label column of a file.
+        The label column of a file: its name or its position.
 
     Returns
     -------
@@ -84,9 +100,8 @@ def open_dataset(dataset: str, label: str | None = None) -> data.Dataset:
     ...
     ValueError: dataset must be a file or one of banana, ijcnn1, MNIST, ..., got 'no-such-set'
     """
-    known = {name.lower(): name for name in data.NAMES}
-    if dataset.lower() in known:
-        return data.load(known[dataset.lower()])
+    if dataset.lower() in _KNOWN:
+        return data.load(dataset)
     if not Path(dataset).exists():
         raise ValueError(
             f"dataset must be a file or one of {', '.join(data.NAMES)}, got {dataset!r}"
@@ -125,8 +140,9 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[d
     dataset = open_dataset(task.dataset, task.label)
     test_priors = sorted({block.test_prior for block in task.blocks})
     given_priors = sorted({block.given_prior for block in task.blocks})
+    device = get_device(gpu)
     # One thread: more would change the rounding with the number of workers.
-    with threadpool_limits(1):
+    with threadpool_limits(1), chainer.using_device(device):
         sample = draw(
             dataset,
             task.prior,
@@ -144,7 +160,7 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[d
             task.prior,
             protocol,
             sample.seed,
-            get_device(gpu),
+            device,
         )
         rows = []
         for method in task.methods:
@@ -175,7 +191,7 @@ def plan(
     methods: Sequence[str],
     n_trials: int,
     done: Iterable[tuple] = (),
-    label: str | None = None,
+    label: str | int | None = None,
 ) -> list[Task]:
     """List the tasks that are not finished, trial by trial.
 
@@ -210,6 +226,9 @@ def plan(
     positive_int("trials", n_trials)
     for method in methods:
         one_of("method", method, (*METHODS, *EXTRA_METHODS))
+    _distinct("methods", methods)
+    # Results are kept by name: two files of one name would pass for each other.
+    _distinct("datasets", [open_dataset(dataset, label).name for dataset in datasets])
     blocks: dict[float, list[Block]] = {}
     for setting in settings:
         for block in setting.blocks:
@@ -230,6 +249,21 @@ def plan(
     return tasks
 
 
+def _distinct(name: str, values: Sequence[str]) -> None:
+    twice = [value for value in values if list(values).count(value) > 1]
+    if twice:
+        raise ValueError(f"{name} must be distinct, got {twice[0]!r} twice")
+
+
+def _fingerprints(datasets: Sequence[str], label: str | int | None) -> dict[str, str]:
+    """Return digests of files of one's own, whose names do not tell what they hold."""
+    own = [open_dataset(name, label) for name in datasets if name.lower() not in _KNOWN]
+    return {
+        file.name: hashlib.sha256(file.X.tobytes() + file.y.tobytes()).hexdigest()[:12]
+        for file in own
+    }
+
+
 def run_all(
     settings: dict[Path, TableSetting],
     datasets: Sequence[str],
@@ -241,7 +275,7 @@ def run_all(
     jobs: int | None = None,
     cluster: str | None = None,
     fresh: bool = False,
-    label: str | None = None,
+    label: str | int | None = None,
     colour: bool = False,
     progress: Any = None,
 ) -> dict[Path, Comparison]:
@@ -270,6 +304,15 @@ def run_all(
     dict
         Folder to :class:`pu_shift.experiment.outputs.Comparison`.
 
+    Raises
+    ------
+    ValueError
+        When an argument, the data or a folder cannot be used.
+    DeviceError
+        When the GPU cannot be used.
+    WorkerError
+        When workers died.
+
     Examples
     --------
     >>> import tempfile
@@ -280,25 +323,29 @@ def run_all(
     2
     """
     protocol = Protocol() if protocol is None else protocol
-    get_device(gpu)  # fail before anything is written
+    # What can fail fails before a folder is touched: `fresh` would empty it.
+    positive_int("seed", seed, least=0)
+    get_device(gpu)
     if jobs is None:
-        jobs = 1 if gpu >= 0 else len(os.sched_getaffinity(0))
+        jobs = 1 if gpu >= 0 else joblib.cpu_count()
     positive_int("jobs", jobs)
-    plan(settings.values(), datasets, methods, n_trials, label=label)  # and so do bad names
+    plan(settings.values(), datasets, methods, n_trials, label=label)
     papers = {folder: load_paper_table(setting.number) for folder, setting in settings.items()}
+    identity = {"protocol": protocol.as_dict(), "seed": seed}
+    own_files = _fingerprints(datasets, label)
+    if own_files:
+        identity["files"] = own_files
     with ExitStack() as stack:
+        client = None if cluster is None else stack.enter_context(_connect(cluster))
         stores = {
             folder: stack.enter_context(
-                TrialStore(
-                    folder,
-                    {"table": setting.number, "protocol": protocol.as_dict(), "seed": seed},
-                    fresh,
-                )
+                TrialStore(folder, {"table": setting.number, **identity}, fresh)
             )
             for folder, setting in settings.items()
         }
         tasks = plan(settings.values(), datasets, methods, n_trials, _done(settings, stores), label)
-        finished = _execute(tasks, (protocol, seed, gpu), jobs, cluster)
+        finished = _execute(tasks, (protocol, seed, gpu), jobs, client)
+        stack.callback(finished.close)  # an interrupt must not leave workers busy
         for rows in finished if progress is None else progress(tasks, finished):
             for folder, setting in settings.items():
                 stores[folder].append(
@@ -327,35 +374,57 @@ def _done(settings: dict[Path, TableSetting], stores: dict[Path, TrialStore]) ->
 
 
 def _execute(
-    tasks: list[Task], arguments: tuple[Any, ...], jobs: int, cluster: str | None
+    tasks: list[Task], arguments: tuple[Any, ...], jobs: int, client: Any = None
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of each task as it finishes, in whatever order."""
-    if cluster is not None:
-        yield from _on_cluster(tasks, arguments, cluster)
+    if client is not None:
+        yield from _on_cluster(tasks, arguments, client)
     elif jobs == 1 or len(tasks) <= 1:
         for task in tasks:
             yield run_task(task, *arguments)
     else:
-        workers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        yield from workers(joblib.delayed(run_task)(task, *arguments) for task in tasks)
+        with warnings.catch_warnings():
+            # joblib warns of the tasks that an interrupt cancels.
+            warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
+            workers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+            try:
+                yield from workers(joblib.delayed(run_task)(task, *arguments) for task in tasks)
+            except BrokenExecutor as error:
+                raise WorkerError(error) from error
 
 
-def _on_cluster(
-    tasks: list[Task], arguments: tuple[Any, ...], address: str
-) -> Iterator[list[dict[str, Any]]]:
+def _connect(address: str) -> Any:
+    """Return a client of a Dask scheduler."""
     try:
-        from distributed import Client, as_completed
+        from distributed import Client
     except ImportError:
         raise ValueError("cluster needs dask: pip install 'pu-shift[cluster]'") from None
     try:
-        client = Client(address, timeout=20)
-    except (OSError, ValueError) as error:
+        return Client(address, timeout=CONNECT_TIMEOUT)
+    except Exception as error:  # anything may come from a server that is no scheduler
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
-    with client:
-        # Dask runs the tasks of a lost worker again elsewhere; `retries` is for
-        # tasks that themselves fail, say because a worker's disk was busy.
-        shared = [[argument] * len(tasks) for argument in arguments]
-        futures = client.map(run_task, tasks, *shared, retries=2, pure=False)
-        for _, rows in as_completed(futures, with_results=True):
-            yield rows
+
+
+def _on_cluster(
+    tasks: list[Task], arguments: tuple[Any, ...], client: Any
+) -> Iterator[list[dict[str, Any]]]:
+    from distributed import KilledWorker, as_completed
+    from distributed.comm import CommClosedError
+
+    # Dask runs the tasks of a lost worker again elsewhere; `retries` is for
+    # tasks that themselves fail, say because a worker's disk was busy.
+    shared = [[argument] * len(tasks) for argument in arguments]
+    futures = client.map(_run_on_worker, tasks, *shared, retries=2, pure=False)
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    except (KilledWorker, CancelledError, CommClosedError) as error:
+        raise WorkerError(error) from error
+
+
+def _run_on_worker(*arguments: Any) -> list[dict[str, Any]]:
+    # For good: the threads of a worker share the limit, and the first to finish
+    # would lift it for the others.
+    threadpool_limits(1)
+    return run_task(*arguments)

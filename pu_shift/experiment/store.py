@@ -30,7 +30,7 @@ from pu_shift.experiment.settings import BLOCK, CELL, TRIAL, key_prior
 
 OUTPUTS = ("trials.csv", "summary.csv", "table.md", "table.tex", "comparison.png", "run.json")
 # What two runs must have in common to share a folder.
-IDENTITY = ("table", "protocol", "seed")
+IDENTITY = ("table", "files", "protocol", "seed")
 HYPER = ("width", "lam", "step")
 
 _LEADING = ("table", *TRIAL, "accuracy")
@@ -226,9 +226,9 @@ class TrialStore:
     folder : path-like
         Where the results go; it is created if need be.
     run_info : dict
-        Goes into ``run.json``. ``table``, ``protocol`` and ``seed`` must equal
-        those of the trials that the folder holds already; ``command`` is the
-        command line unless given.
+        Goes into ``run.json``. ``table``, ``files``, ``protocol`` and ``seed`` must
+        equal those of the trials that the folder holds already; ``command`` is
+        the command line unless given.
     fresh : bool
         Delete the folder's earlier results instead of resuming them.
     hyper : sequence of str
