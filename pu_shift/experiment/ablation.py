@@ -35,7 +35,7 @@ class Variant:
 
 VARIANTS = (
     Variant("chosen protocol"),
-    Variant("100 centres", {"n_centers": 100}, (*RATIO, *KER)),
+    Variant("150 centres", {"n_centers": 150}, (*RATIO, *KER)),
     Variant("200 centres", {"n_centers": 200}, (*RATIO, *KER)),
     Variant("centres from P", {"center_source": "numerator"}, ("p/u uLSIF", *KER)),
     Variant("centres from U", {"center_source": "denominator"}, ("p/u uLSIF", *KER)),

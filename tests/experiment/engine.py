@@ -21,20 +21,17 @@ FAST = {
     "n_u": 300,
     "n_test": 100,
     "n_folds": 3,
-    "ratio_centers": 30,
-    "ratio_width_factors": [0.5, 1.0],
+    "n_centers": 30,
+    "width_factors": [0.5, 1.0],
     "ratio_lams": [0.1, 1.0],
     "learning_rate": 1e-2,
     "n_batches": 2,
-    "lin_steps": 20,
+    "n_steps": 20,
     "lin_lams": [0.0, 0.1],
-    "ker_centers": 30,
-    "ker_steps": 20,
-    "ker_width_factors": [0.5, 1.0],
     "ker_lams": [0.0, 0.1],
 }
 # The same with more steps, so that a run lasts long enough to be stopped in its middle.
-SLOW = {**FAST, "lin_steps": 150, "ker_steps": 150}
+SLOW = {**FAST, "n_steps": 150}
 PROTOCOL = Protocol(**FAST)
 
 

@@ -27,18 +27,20 @@ LOSS = {
 # Few rows and steps; a rate at which they suffice to move off the start.
 PROTOCOL = Protocol(
     n_folds=3,
-    ratio_centers=20,
-    ratio_width_factors=(0.5, 1.0),
+    n_centers=20,
+    width_factors=(0.5, 1.0),
     ratio_lams=(1e-2, 1e-1, 1.0),
     learning_rate=2e-2,
     n_batches=2,
-    lin_steps=30,
+    n_steps=30,
     lin_lams=(0.0, 0.3),
-    ker_centers=15,
-    ker_steps=30,
-    ker_width_factors=(0.5, 1.0),
     ker_lams=(0.0, 0.3),
+    ker_width="risk",
 )
+
+
+def changed(**overrides):
+    return Protocol(**{**PROTOCOL.as_dict(), **overrides})
 
 
 def sample(n_p, n_u, rng=None):
@@ -63,8 +65,12 @@ def median():
     return np.median(distances[np.triu_indices(len(rows), 1)])
 
 
-def gaussian(rows, centers, width):
-    distances = ((rows[:, None].astype(np.float64) - centers) ** 2).sum(axis=2)
+def centers():
+    return choose_centers(P, U, 20, PROTOCOL.center_source, child(SEED, 0))
+
+
+def gaussian(rows, width):
+    distances = ((rows[:, None].astype(np.float64) - centers()) ** 2).sum(axis=2)
     return np.exp(-distances / (2 * width**2)).astype(np.float32)
 
 
@@ -75,14 +81,13 @@ def test_a_ratio_method_is_ulsif_cut_at_the_threshold_of_the_given_prior(method)
         warnings.simplefilter("ignore")
         ratio = ULSIF(
             *((U, P) if inverse else (P, U)),
-            n_centers=20,
-            centers=PROTOCOL.ratio_source,
+            centers=centers(),
             widths=None if linear else np.array([0.5, 1.0]) * median(),
             lams=[1e-2, 1e-1, 1.0],
             basis="linear" if linear else "gaussian",
             n_folds=3,
             clip_coefficients=PROTOCOL.clip_coefficients,
-            seed=child(SEED, 0),
+            seed=child(SEED, 1),
         )
     fitted = training_set().fit(method, GIVEN)
     assert list(fitted) == list(GIVEN)
@@ -135,15 +140,14 @@ def one_at_a_time(method, given, criterion="surrogate"):
     loss, loss_value = LOSS[method[:2]]
     chosen_by = loss_value if criterion == "surrogate" else lambda z: (z <= 0).astype(float)
     kernel = method.endswith("Ker")
-    centers = choose_centers(P, U, 15, PROTOCOL.ker_source, child(SEED, 2))
     widths = [0.5 * median(), 1.0 * median()] if kernel else [np.nan]
     folds = [
-        assign_folds(name, len(rows), 3, child(SEED, 1, i))
+        assign_folds(name, len(rows), 3, child(SEED, 2, i))
         for i, (name, rows) in enumerate((("P", P), ("U", U)))
     ]
 
     def fit(width, lam, held_out):
-        features = [gaussian(rows, centers, width) if kernel else rows for rows in (P, U, X)]
+        features = [gaussian(rows, width) if kernel else rows for rows in (P, U, X)]
         model = LinearModel(features[0].shape[1])
         train(
             model,
@@ -190,7 +194,7 @@ def test_the_stack_equals_training_each_candidate_and_fold_alone(method):
 
 
 def test_the_zero_one_criterion_selects_by_the_held_out_error():
-    protocol = Protocol(**{**PROTOCOL.as_dict(), "criterion": "zero_one"})
+    protocol = changed(criterion="zero_one")
     fitted = training_set(protocol).fit("Sq-Ker", GIVEN)
     for given in GIVEN:
         (width, lam), scores, risks = one_at_a_time("Sq-Ker", given, "zero_one")
@@ -198,6 +202,32 @@ def test_the_zero_one_criterion_selects_by_the_held_out_error():
         np.testing.assert_allclose(fitted[given].hyper["width"], width, rtol=1e-5)
         assert fitted[given].hyper["lam"] == lam
         np.testing.assert_allclose(fitted[given].decide(X), scores, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("method", ["DH-Ker", "Sq-Ker"])
+def test_the_width_of_the_ratio_serves_the_kernel_models(method):
+    data = training_set(changed(ker_width="ratio"))
+    ratio = data.fit("p/u uLSIF", GIVEN)[0.3]
+    (factor,) = (f for f in (0.5, 1.0) if np.isclose(ratio.hyper["width"], f * median()))
+    only = training_set(changed(width_factors=(factor,))).fit(method, GIVEN)
+    for given, model in data.fit(method, GIVEN).items():
+        assert model.hyper["width"] == ratio.hyper["width"]
+        assert model.hyper["lam"] == only[given].hyper["lam"]
+        np.testing.assert_array_equal(model.decide(X), only[given].decide(X))
+
+
+def test_the_kernel_models_use_the_ratio_that_was_fitted(monkeypatch):
+    fits = []
+
+    def counted(*arguments, **options):
+        fits.append(arguments)
+        return ULSIF(*arguments, **options)
+
+    monkeypatch.setattr(methods, "ULSIF", counted)
+    data = training_set(changed(ker_width="ratio"))
+    for method in ("p/u uLSIF", "DH-Ker", "Sq-Ker"):
+        data.fit(method, GIVEN)
+    assert len(fits) == 1
 
 
 @pytest.mark.parametrize("method", [*METHODS, *EXTRA_METHODS])
@@ -241,7 +271,7 @@ def test_folds_and_centres_are_drawn_once_per_training_set(monkeypatch):
 
     monkeypatch.setattr(methods, "choose_centers", counted)
     data = training_set()
-    for method in RISK:
+    for method in METHODS:
         data.fit(method, [0.5])
     assert len(drawn) == 1
 
@@ -259,7 +289,7 @@ def test_a_bad_given_prior_is_refused():
 
 
 def test_more_batches_than_rows_are_refused():
-    protocol = Protocol(**{**PROTOCOL.as_dict(), "n_batches": 41})
+    protocol = changed(n_batches=41)
     with pytest.raises(ValueError, match="n_batches must not exceed the rows of P and U, 40"):
         training_set(protocol).fit("Sq-Lin", [0.5])
 
@@ -267,11 +297,12 @@ def test_more_batches_than_rows_are_refused():
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_comes_near_the_bayes_classifier_of_two_gaussians(method):
     rng = np.random.default_rng(0)
-    y = np.where(rng.random(1300) < 0.4, 1, -1)
-    rows = rng.normal(1.2 * y[:, None], 1.0, (1300, 2)).astype(np.float32)
-    positives = rng.normal(1.2, 1.0, (100, 2)).astype(np.float32)
-    model = TrainingSet(positives, rows[:300], 0.4, PROTOCOL, 0).fit(method, [0.4])[0.4]
-    test_rows, truth = rows[300:], y[300:] > 0
+    y = np.where(rng.random(2500) < 0.4, 1, -1)
+    rows = rng.normal(1.2 * y[:, None], 1.0, (2500, 2)).astype(np.float32)
+    positives = rng.normal(1.2, 1.0, (500, 2)).astype(np.float32)
+    protocol = changed(n_centers=100)
+    model = TrainingSet(positives, rows[:1500], 0.4, protocol, 0).fit(method, [0.4])[0.4]
+    test_rows, truth = rows[1500:], y[1500:] > 0
     # log p(+1|x)/p(−1|x) is linear: 2μᵀx + log(π/(1 − π)).
     best = np.mean((2 * 1.2 * test_rows.sum(axis=1) + np.log(0.4 / 0.6) > 0) == truth)
     assert np.mean((model.decide(test_rows) > 0) == truth) > best - 0.15
