@@ -6,7 +6,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,11 +14,12 @@ import pandas as pd
 from tqdm import tqdm
 
 from pu_shift.device import DeviceError
-from pu_shift.experiment.compare import headline
+from pu_shift.experiment.compare import Headline, headline
 from pu_shift.experiment.outputs import Comparison
 from pu_shift.experiment.protocol import load_protocol
 from pu_shift.experiment.runner import Task, WorkerError, run_all
 from pu_shift.experiment.settings import DATASETS, METHODS, TABLES, TableSetting
+from pu_shift.experiment.tables import text_headline
 
 # What --check asks for: the targets of the reproduction.
 LEAST_CONSISTENT, LARGEST_DELTA = 0.75, 1.8
@@ -190,15 +191,22 @@ def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int
         return 130
     if not options.quiet:
         print("\n\n".join(result.text for result in results.values()))
+        total = _together(results.values())
+        if len(results) > 1 and total is not None:
+            print(f"\nAll compared tables together\n{text_headline(total)}")
         folders = ", ".join(str(folder) for folder in results)
         print(f"\n{time.monotonic() - start:.0f} s; results in {folders}")
-    return _check(list(results.values()), options.quiet) if options.check else 0
+    return _check(_together(results.values()), options.quiet) if options.check else 0
 
 
-def _check(results: Sequence[Comparison], quiet: bool) -> int:
-    """Return 0 when all compared cells together meet the targets, else 1."""
+def _together(results: Iterable[Comparison]) -> Headline | None:
+    """Return the headline of all compared cells, or None if there is none."""
     printed = [result.frame for result in results if result.headline is not None]
-    total = headline(pd.concat(printed)) if printed else None
+    return headline(pd.concat(printed)) if printed else None
+
+
+def _check(total: Headline | None, quiet: bool) -> int:
+    """Return 0 when all compared cells together meet the targets, else 1."""
     if total is None or math.isnan(total.consistent):
         print("check: no cell could be compared with the paper", file=sys.stderr)
         return 1

@@ -306,6 +306,8 @@ def test_check_of_all_tables_pools_their_cells(fast, tmp_path, capsys):
     frames = [pd.read_csv(out / f"table{number}" / "summary.csv") for number in (1, 3)]
     cells = pd.concat(frames)
     share, delta = cells["consistent"].mean(), cells["delta"].abs().mean()
+    together = text.split("All compared tables together\n")[1]
+    assert f"Consistent with the paper: {100 * share:.1f} % of {len(cells)} cells" in together
     assert f"check: {share:.1%} consistent" in text
     assert f"mean |Δ| {delta:.2f} (" in text
     assert status == (0 if share >= 0.75 and delta <= 1.8 else 1)
