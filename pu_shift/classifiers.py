@@ -56,10 +56,12 @@ from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.risks import nnpu_shift_risk
 from pu_shift.selection import assign_folds, check_grid, training_weights
 from pu_shift.stacking import cross_validate
-from pu_shift.ulsif import BASES, DEFAULT_LAMS, ULSIF
+from pu_shift.ulsif import BASES, ULSIF, GridEdgeWarning
 
 SURROGATES = tuple(name for name in LOSSES if name != "zero_one")
 CORRECTIONS = {None: None, "nn": "ascent"}
+# Wider than uLSIF's own grid: one eigendecomposition serves every λ.
+RATIO_LAMS = tuple(float(lam) for lam in np.logspace(-5, 1, 13))
 RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2)
 RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
 
@@ -247,7 +249,8 @@ class DensityRatioClassifier(_PUClassifier):
         Number of Gaussian centres, drawn from P ∪ U.
     widths, lams
         Candidates of the kernel width (by default multiples of the median
-        distance) and of λ.
+        distance) and of λ (by default 1e-5 … 10). Of grids of your own a
+        :class:`pu_shift.ulsif.GridEdgeWarning` says when the best lies on the edge.
     selection
         ``'kfold'`` or ``'loo'``, see :class:`pu_shift.ulsif.ULSIF`.
     n_folds
@@ -274,7 +277,7 @@ class DensityRatioClassifier(_PUClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X_p = rng.normal(1.0, 1.0, (200, 1))
     >>> X_u = np.concatenate([rng.normal(1.0, 1.0, (300, 1)), rng.normal(-1.0, 1.0, (700, 1))])
-    >>> classifier = DensityRatioClassifier(prior=0.3, lams=[0.01, 0.1, 1.0]).fit_pu(X_p, X_u)
+    >>> classifier = DensityRatioClassifier(prior=0.3).fit_pu(X_p, X_u)
     >>> classifier.predict([[0.2]]).tolist()
     [-1]
     >>> classifier.set_params(test_prior=0.7).predict([[0.2]]).tolist()
@@ -291,7 +294,7 @@ class DensityRatioClassifier(_PUClassifier):
         basis: str = "gaussian",
         n_centers: int = 100,
         widths: float | Iterable[float] | None = None,
-        lams: float | Iterable[float] = DEFAULT_LAMS,
+        lams: float | Iterable[float] | None = None,
         selection: str = "kfold",
         n_folds: int = 5,
         clip_coefficients: bool = False,
@@ -317,18 +320,21 @@ class DensityRatioClassifier(_PUClassifier):
         device, seed = self._prepare(X_p, X_u)
         samples = device.send((X_p, X_u))
         numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
-        self.ratio_ = ULSIF(
-            numerator,
-            denominator,
-            n_centers=self.n_centers,
-            widths=self.widths,
-            lams=self.lams,
-            basis=self.basis,
-            selection=self.selection,
-            n_folds=self._n_folds(X_p, X_u),
-            clip_coefficients=self.clip_coefficients,
-            seed=seed,
-        )
+        with warnings.catch_warnings():
+            if self.widths is None and self.lams is None:
+                warnings.simplefilter("ignore", GridEdgeWarning)
+            self.ratio_ = ULSIF(
+                numerator,
+                denominator,
+                n_centers=self.n_centers,
+                widths=self.widths,
+                lams=RATIO_LAMS if self.lams is None else self.lams,
+                basis=self.basis,
+                selection=self.selection,
+                n_folds=self._n_folds(X_p, X_u),
+                clip_coefficients=self.clip_coefficients,
+                seed=seed,
+            )
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_ = self.direction
         return self
