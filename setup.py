@@ -44,6 +44,7 @@ setup(
         "array-api-compat>=1.6,<2",
         "tqdm>=4.62,<5",
     ],
+    entry_points={"console_scripts": ["pu-shift = pu_shift.cli:main"]},
     extras_require={
         # CuPy 12.3 serves NumPy 1.22, 13 is the first for NumPy 2; 14 needs it.
         "gpu": ["cupy-cuda12x>=12.3,<15"],

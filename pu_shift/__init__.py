@@ -3,22 +3,34 @@
 The reference implementation of Charoenphakdee & Sugiyama (2019). The theory
 lives in :mod:`pu_shift.priors` and :mod:`pu_shift.losses`, the two frameworks
 in :mod:`pu_shift.ulsif` (density ratios) and :mod:`pu_shift.risks`,
-:mod:`pu_shift.links`, :mod:`pu_shift.training` (risk minimisation).
+:mod:`pu_shift.links`, :mod:`pu_shift.training` (risk minimisation). The
+scikit-learn estimators over both are in :mod:`pu_shift.classifiers`.
 """
 
 from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)
 from pu_shift._version import __version__
+from pu_shift.class_prior import estimate_prior
+from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.links import GaussianKernelModel, LinearModel
+from pu_shift.networks import MLP
 from pu_shift.priors import Condition
+from pu_shift.scorers import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.training import train
 from pu_shift.ulsif import KLIEP, ULSIF
 
 __all__ = [
     "KLIEP",
+    "MLP",
     "ULSIF",
     "Condition",
+    "DensityRatioClassifier",
     "GaussianKernelModel",
     "LinearModel",
+    "PURiskScorer",
+    "RiskMinimizationClassifier",
     "__version__",
+    "estimate_prior",
+    "surrogate_scorer",
     "train",
+    "zero_one_scorer",
 ]

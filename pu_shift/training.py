@@ -176,6 +176,42 @@ def train(
     )
 
 
+def epochs(
+    n_p: int, n_u: int, n_batches: int, rng: np.random.Generator
+) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
+    """Cut P and U into mini-batches at random, anew for each epoch, for ever.
+
+    Parameters
+    ----------
+    n_p, n_u
+        Numbers of rows.
+    n_batches
+        Mini-batches per epoch, at most as many as the smaller sample has rows.
+    rng
+        The source of the permutations.
+
+    Returns
+    -------
+    iterator of list
+        For each epoch the rows of P and of U of every mini-batch.
+
+    Examples
+    --------
+    >>> epoch = next(epochs(4, 6, 2, np.random.default_rng(0)))
+    >>> [(len(rows_p), len(rows_u)) for rows_p, rows_u in epoch]
+    [(2, 3), (2, 3)]
+    """
+    positive_int("n_batches", n_batches)
+    if n_batches > min(n_p, n_u):
+        raise ValueError(
+            f"n_batches must not exceed the rows of P and U, {n_p} and {n_u}, got {n_batches}"
+        )
+    while True:
+        parts_p = np.array_split(rng.permutation(n_p), n_batches)
+        parts_u = np.array_split(rng.permutation(n_u), n_batches)
+        yield list(zip(parts_p, parts_u))
+
+
 class _Stack:
     """The candidates' parameters and buffers; bias and weights in one matrix.
 
@@ -268,22 +304,16 @@ class _Stack:
         if n_batches is None:
             while True:
                 yield self.rows, self.row_weights, self.n_p
-        positive_int("n_batches", n_batches)
-        if n_batches > min(self.n_p, self.n_u):
-            raise ValueError(
-                f"n_batches must not exceed the rows of P and U, "
-                f"{self.n_p} and {self.n_u}, got {n_batches}"
-            )
-        while True:
+        for pairs in epochs(self.n_p, self.n_u, n_batches, rng):
             # One gather per epoch leaves every batch a contiguous slice.
-            parts_p = np.array_split(rng.permutation(self.n_p), n_batches)
-            parts_u = np.array_split(rng.permutation(self.n_u) + self.n_p, n_batches)
-            order = np.concatenate([part for pair in zip(parts_p, parts_u) for part in pair])
+            order = np.concatenate(
+                [part for part_p, part_u in pairs for part in (part_p, part_u + self.n_p)]
+            )
             order = self.xp.asarray(order)
             rows = self.rows[order]
             weights = None if self.row_weights is None else self.row_weights[order]
             start = 0
-            for part_p, part_u in zip(parts_p, parts_u):
+            for part_p, part_u in pairs:
                 stop = start + len(part_p) + len(part_u)
                 yield (
                     rows[start:stop],

@@ -108,6 +108,47 @@ class DensityRatio:
         else:
             self.widths = check_grid("widths", widths, allow_zero=False)
 
+    @classmethod
+    def restore(
+        cls,
+        coefficients: Any,
+        n_columns: int,
+        centers: Any = None,
+        width: float = float("nan"),
+        lam: float = float("nan"),
+    ) -> DensityRatio:
+        """Make a fitted ratio of its parts, without the samples.
+
+        Parameters
+        ----------
+        coefficients
+            θ, of shape (b,).
+        n_columns
+            Number of features d.
+        centers
+            (b, d) kernel centres; ``None`` for the linear basis.
+        width, lam
+            The hyper-parameters.
+
+        Returns
+        -------
+        DensityRatio
+            A ratio that predicts.
+
+        Examples
+        --------
+        >>> DensityRatio.restore(np.array([1.0, 2.0]), 1)([[3.0]]).tolist()
+        [5.0]
+        """
+        ratio = cls.__new__(cls)
+        ratio.basis = "linear" if centers is None else "gaussian"
+        ratio.centers, ratio.coefficients = centers, coefficients
+        ratio.width, ratio.lam, ratio.bounds = float(width), float(lam), None
+        ratio.widths, ratio.lams = np.array([ratio.width]), np.array([ratio.lam])
+        ratio.scores = np.full((1, 1), np.nan)
+        ratio._n_columns, ratio._chunk_rows = n_columns, 8192
+        return ratio
+
     def predict(self, X: Any) -> Any:
         """Return w(x) for each row, within ``bounds`` if these were given.
 

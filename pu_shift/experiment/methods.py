@@ -21,11 +21,9 @@ from pu_shift.kernels import (
     median_distance,
     squared_distances,
 )
-from pu_shift.links import LinearModel
 from pu_shift.priors import Condition
-from pu_shift.risks import evaluate_risk
 from pu_shift.selection import assign_folds, training_weights
-from pu_shift.training import train
+from pu_shift.stacking import cross_validate
 from pu_shift.ulsif import ULSIF, GridEdgeWarning
 
 LOSSES = {"DH": "double_hinge", "Sq": "squared"}
@@ -221,50 +219,21 @@ class TrainingSet:
         lams: Sequence[float],
     ) -> tuple[np.ndarray, Any, Any]:
         """Return held-out risks (given, λ) and the final models' weights and biases."""
-        protocol, xp = self.protocol, self.device.xp
-        n_given, n_lams, columns = len(given_priors), len(lams), protocol.n_folds + 1
-        conditions = [
-            Condition(self.prior, given) for given in given_priors for _ in range(n_lams * columns)
-        ]
-        weights_p, weights_u = (
-            xp.tile(weights, (1, n_given * n_lams)) for weights in self._fold_weights
-        )
-        model = LinearModel(features[0].shape[1], len(conditions))
-        model.to_device(self.device)
-        train(
-            model,
-            *features,
-            conditions,
+        protocol = self.protocol
+        result = cross_validate(
+            features,
+            [Condition(self.prior, given) for given in given_priors],
+            lams,
+            self._fold_weights,
+            self.device,
             loss=loss,
-            kind="pu-shift",
-            lam=np.tile(np.repeat(lams, columns), n_given),
+            criterion=None if protocol.criterion == "surrogate" else "zero_one",
             n_steps=protocol.n_steps,
             n_batches=protocol.n_batches,
             learning_rate=protocol.learning_rate,
-            weights_p=weights_p,
-            weights_u=weights_u,
             seed=child(self.seed, 3),
         )
-        shape = (n_given, n_lams, columns)
-        weights = model.W.array.reshape(-1, *shape)
-        biases = model.b.array.reshape(shape)
-        # Only the fold columns have held-out rows.
-        fold = np.arange(len(conditions)) % columns < protocol.n_folds
-        held_p, held_u = (1.0 - w[:, fold] for w in (weights_p, weights_u))
-        scores_p, scores_u = (
-            xp.matmul(rows, model.W.array[:, fold]) + model.b.array[fold] for rows in features
-        )
-        risk = evaluate_risk(
-            scores_p,
-            scores_u,
-            [condition for condition, use in zip(conditions, fold) if use],
-            loss if protocol.criterion == "surrogate" else "zero_one",
-            "pu-shift",
-            held_p,
-            held_u,
-        )
-        score = to_numpy(risk).reshape(n_given, n_lams, protocol.n_folds).mean(axis=2)
-        return score, weights[..., -1], biases[..., -1]
+        return result.risks, result.weights[..., -1], result.biases[..., -1]
 
     def _decider(self, weights: Any, bias: Any, width: float) -> Callable[[Any], np.ndarray]:
         def decide(X: np.ndarray) -> np.ndarray:

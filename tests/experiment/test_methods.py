@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
+from pu_shift import stacking
 from pu_shift._seeds import child
 from pu_shift.experiment import methods
 from pu_shift.experiment.methods import TrainingSet
@@ -129,7 +130,7 @@ def test_risk_minimisation_trains_one_stack_per_width(method, monkeypatch):
         sizes.append(model.W.shape[1])
         return train(model, *arguments, **options)
 
-    monkeypatch.setattr(methods, "train", counted)
+    monkeypatch.setattr(stacking, "train", counted)
     training_set().fit(method, GIVEN)
     stack = len(GIVEN) * 2 * (PROTOCOL.n_folds + 1)
     assert sizes == [stack] * (2 if method.endswith("Ker") else 1)

@@ -1,0 +1,776 @@
+r"""Scikit-learn estimators for positive and unlabelled data under a given test condition.
+
+The training data say little about where a classifier will be used: the test
+prior π′ and the false-positive penalty α are given by the user. Both
+estimators take them, and differ in when:
+
+:class:`DensityRatioClassifier`
+    fits p_p/p_u (or p_u/p_p) once; π, π′ and α move only a threshold and may
+    change after ``fit``.
+:class:`RiskMinimizationClassifier`
+    minimises the risk of one condition; another one needs another ``fit``.
+
+Labels
+------
+``fit(X, y)`` takes y = 1 for labelled positives and 0 (or −1) for unlabelled
+rows. As everywhere in scikit-learn ``classes_`` are the two labels seen, the
+greater of them is the positive class, and ``predict`` returns labels from
+``classes_``; ``fit_pu(X_p, X_u)``, which sees no labels, has −1 and 1. A
+prediction of ``classes_[0]`` means "negative", not "unlabelled".
+
+Probabilities
+-------------
+``predict_proba`` is the posterior at the *test* prior π′. It does not depend
+on α; ``predict`` is the decision of least expected cost, the positive class
+where the posterior exceeds α.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from pu_shift._checks import one_of
+from pu_shift._seeds import Seed, child
+from pu_shift.class_prior import estimate_prior
+from pu_shift.device import get_device, to_numpy
+from pu_shift.kernels import (
+    choose_centers,
+    kernel_from_distances,
+    median_distance,
+    squared_distances,
+)
+from pu_shift.links import GaussianKernelModel, LinearModel
+from pu_shift.losses import LOSSES
+from pu_shift.networks import score_rows, train_network
+from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
+from pu_shift.risks import nnpu_shift_risk
+from pu_shift.selection import assign_folds, check_grid, training_weights
+from pu_shift.stacking import cross_validate
+from pu_shift.ulsif import BASES, ULSIF, GridEdgeWarning
+
+SURROGATES = tuple(name for name in LOSSES if name != "zero_one")
+CORRECTIONS = {None: None, "nn": "ascent"}
+# Wider than uLSIF's own grid: one eigendecomposition serves every λ.
+RATIO_LAMS = tuple(float(lam) for lam in np.logspace(-5, 1, 13))
+RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2)
+RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
+
+
+class LabelWarning(UserWarning):
+    """The labels are legal, but may mean the opposite of what was intended."""
+
+
+class _PUClassifier(ClassifierMixin, BaseEstimator):
+    """What both estimators share: labels, samples, condition, decisions."""
+
+    def fit(self, X: Any, y: Any) -> _PUClassifier:
+        """Fit to rows of which some are labelled as positive.
+
+        Parameters
+        ----------
+        X
+            (n, d) features: an array or a data frame.
+        y
+            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        X, y = _validate(self, X, y, ensure_min_samples=2)
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) > 2:
+            # The first sentences are the ones that scikit-learn asks for.
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
+                f"got {len(classes)} classes"
+            )
+        if len(classes) < 2 or list(classes) == [-1, 0]:
+            raise ValueError(
+                "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
+                f"rows, got {classes.tolist()}"
+            )
+        if classes.dtype.kind != "U" and classes[0] == 1:
+            warnings.warn(
+                f"y has the labels {classes.tolist()}: the greater one is taken as positive",
+                LabelWarning,
+                stacklevel=2,
+            )
+        self.classes_ = classes
+        return self._fit(X[y == classes[1]], X[y == classes[0]])
+
+    def fit_pu(self, X_p: Any, X_u: Any) -> _PUClassifier:
+        """Fit to a positive and an unlabelled sample.
+
+        Parameters
+        ----------
+        X_p, X_u
+            (n, d) features of the positives and of the unlabelled rows.
+
+        Returns
+        -------
+        self
+            The fitted classifier; its ``classes_`` are −1 and 1.
+        """
+        X_p = _validate(self, X_p)
+        X_u = _validate(self, X_u, reset=False)
+        self.classes_ = np.array([-1, 1])
+        return self._fit(X_p, X_u.astype(X_p.dtype, copy=False))
+
+    @property
+    def condition(self) -> Condition:
+        """The condition that the parameters describe; an estimated prior if none is given."""
+        prior = self.prior
+        if prior is None:
+            check_is_fitted(self, "prior_")
+            prior = self.prior_
+        return Condition(prior, self.test_prior, self.alpha)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the class of least expected cost under the test condition.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) labels from ``classes_``.
+        """
+        return self._labels(self.decision_function(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on rows whose true classes are known.
+
+        Labels of PU data are no classes: select by :mod:`pu_shift.scorers`.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        y
+            (n,) true classes: ``classes_[1]`` is positive, ``classes_[0]``, 0
+            and −1 are negative.
+        sample_weight
+            (n,) weights.
+
+        Returns
+        -------
+        float
+            The share of rows that are classified correctly.
+        """
+        scores = self.decision_function(X)
+        y = np.asarray(y)
+        negatives = [self.classes_[0], *([-1, 0] if y.dtype.kind in "biuf" else [])]
+        positive = y == self.classes_[1]
+        if y.shape != scores.shape or not (positive | np.isin(y, negatives)).all():
+            raise ValueError(
+                f"y must hold one of the classes {self.classes_.tolist()} for each row of X"
+            )
+        return float(np.average((scores > 0) == positive, weights=sample_weight))
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray:
+        return self.classes_[(scores > 0).astype(int)]
+
+    def _proba(self, positive: np.ndarray) -> np.ndarray:
+        return np.stack([1.0 - positive, positive], axis=1)
+
+    def _prepare(self, X_p: np.ndarray, X_u: np.ndarray) -> tuple[Any, Seed]:
+        """Check what both fits need, find the prior, and return the device and the seed."""
+        if min(len(X_p), len(X_u)) < 2:
+            raise ValueError(
+                f"X must have at least 2 positive and 2 unlabelled rows, "
+                f"got {len(X_p)} and {len(X_u)}"
+            )
+        device, seed = get_device(self.gpu), _seed(self.random_state)
+        if self.prior is None:
+            self.prior_ = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
+        else:
+            self.prior_ = Condition(self.prior).prior
+        self.condition  # noqa: B018  (a bad test prior or alpha fails before the work)
+        return device, seed
+
+    def _n_folds(self, X_p: np.ndarray, X_u: np.ndarray) -> int:
+        """No more folds than rows: each fold needs one of P and one of U."""
+        return min(self.n_folds, len(X_p), len(X_u))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # The checks' second class holds no positives, unlike unlabelled rows of
+        # any prior, so that they cannot ask for accuracy on their labels.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        # For scikit-learn before 1.6.
+        return {"binary_only": True, "poor_score": True}
+
+
+class DensityRatioClassifier(_PUClassifier):
+    r"""PU classification by a density ratio: fitted once, decided under any condition.
+
+    .. math:: \mathrm{sign}\left[\pi\,\frac{p_\mathrm{p}(x)}{p_\mathrm{u}(x)}
+              - \alpha_\mathrm{unif}\right]
+
+    ``set_params(test_prior=…)``, ``alpha=…`` and ``prior=…`` change the
+    predictions at once, without another ``fit``.
+
+    Parameters
+    ----------
+    prior
+        π, the share of positives among the unlabelled rows; ``None``
+        estimates it, see :func:`pu_shift.class_prior.estimate_prior`.
+    test_prior
+        π′, the share of positives where the classifier will be used; ``None``
+        means π.
+    alpha
+        α, the penalty of a false positive; 1 − α is that of a false negative.
+    direction
+        ``'p/u'`` (bounded, the better choice) or ``'u/p'``.
+    basis
+        ``'gaussian'`` or ``'linear'``.
+    n_centers
+        Number of Gaussian centres, drawn from P ∪ U.
+    widths, lams
+        Candidates of the kernel width (by default multiples of the median
+        distance) and of λ (by default 1e-5 … 10). Of grids of your own a
+        :class:`pu_shift.ulsif.GridEdgeWarning` says when the best lies on the edge.
+    selection
+        ``'kfold'`` or ``'loo'``, see :class:`pu_shift.ulsif.ULSIF`.
+    n_folds
+        Number of folds, at most as many as the smaller sample has rows.
+    clip_coefficients
+        Whether negative coefficients are set to 0.
+    gpu
+        The CUDA device, or −1 for the CPU.
+    random_state
+        Seed of the centres and folds: an integer, or ``None`` for a new one in
+        each fit.
+
+    Attributes
+    ----------
+    classes_ : numpy.ndarray
+        The labels; the second is the positive class.
+    ratio_ : pu_shift.ulsif.ULSIF
+        The fitted ratio.
+    prior_ : float
+        π as given or estimated in ``fit``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X_p = rng.normal(1.0, 1.0, (200, 1))
+    >>> X_u = np.concatenate([rng.normal(1.0, 1.0, (300, 1)), rng.normal(-1.0, 1.0, (700, 1))])
+    >>> classifier = DensityRatioClassifier(prior=0.3).fit_pu(X_p, X_u)
+    >>> classifier.predict([[0.2]]).tolist()
+    [-1]
+    >>> classifier.set_params(test_prior=0.7).predict([[0.2]]).tolist()
+    [1]
+    """
+
+    def __init__(
+        self,
+        prior: float | None = None,
+        test_prior: float | None = None,
+        alpha: float = 0.5,
+        direction: str = "p/u",
+        *,
+        basis: str = "gaussian",
+        n_centers: int = 100,
+        widths: float | Iterable[float] | None = None,
+        lams: float | Iterable[float] | None = None,
+        selection: str = "kfold",
+        n_folds: int = 5,
+        clip_coefficients: bool = False,
+        gpu: int = -1,
+        random_state: int | None = 0,
+    ) -> None:
+        self.prior = prior
+        self.test_prior = test_prior
+        self.alpha = alpha
+        self.direction = direction
+        self.basis = basis
+        self.n_centers = n_centers
+        self.widths = widths
+        self.lams = lams
+        self.selection = selection
+        self.n_folds = n_folds
+        self.clip_coefficients = clip_coefficients
+        self.gpu = gpu
+        self.random_state = random_state
+
+    def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> DensityRatioClassifier:
+        one_of("direction", self.direction, DIRECTIONS)
+        device, seed = self._prepare(X_p, X_u)
+        samples = device.send((X_p, X_u))
+        numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
+        with warnings.catch_warnings():
+            if self.widths is None and self.lams is None:
+                warnings.simplefilter("ignore", GridEdgeWarning)
+            self.ratio_ = ULSIF(
+                numerator,
+                denominator,
+                n_centers=self.n_centers,
+                widths=self.widths,
+                lams=RATIO_LAMS if self.lams is None else self.lams,
+                basis=self.basis,
+                selection=self.selection,
+                n_folds=self._n_folds(X_p, X_u),
+                clip_coefficients=self.clip_coefficients,
+                seed=seed,
+            )
+        # The ratio is of this direction whatever the parameter becomes.
+        self.direction_ = self.direction
+        return self
+
+    def predict_ratio(self, X: Any) -> np.ndarray:
+        """Return the estimated density ratio, which no condition changes.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) values of p_p/p_u or p_u/p_p, unclipped.
+        """
+        check_is_fitted(self, "ratio_")
+        X = _validate(self, X, reset=False)
+        if self.direction != self.direction_:
+            raise NotFittedError(
+                f"direction was {self.direction_!r} in fit and is now {self.direction!r}: "
+                "call fit again"
+            )
+        return to_numpy(self.ratio_(get_device(self.gpu).send(X)))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed score under the present condition: positive means the positive class.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) scores, see :meth:`pu_shift.priors.Condition.classify_ratio`.
+        """
+        ratio = self.predict_ratio(X)
+        return self.condition.classify_ratio(ratio, self.direction)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities at the test prior.
+
+        π·p_p/p_u, cut to [0, 1], is the posterior at π; Bayes' rule moves it
+        to π′.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, 2) probabilities of ``classes_``.
+        """
+        ratio = self.predict_ratio(X)
+        condition = self.condition
+        if self.direction == "p/u":
+            posterior = np.clip(condition.prior * ratio, 0.0, 1.0)
+        else:
+            posterior = condition.prior / np.maximum(ratio, condition.prior)
+        return self._proba(shift_posterior(posterior, condition.prior, condition.test_prior))
+
+    def predict_many(
+        self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
+    ) -> np.ndarray:
+        """Predict under many conditions from one evaluation of the kernel.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        conditions
+            :class:`pu_shift.Condition` objects, or mappings with any of
+            ``prior``, ``test_prior`` and ``alpha``; what a mapping leaves out
+            is taken from the classifier.
+
+        Returns
+        -------
+        numpy.ndarray
+            (len(conditions), n) labels.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X_p, X_u = rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))
+        >>> classifier = DensityRatioClassifier(prior=0.4, widths=1.0, lams=0.1).fit_pu(X_p, X_u)
+        >>> months = [{"test_prior": 0.1}, {"test_prior": 0.9}, {"alpha": 0.9}]
+        >>> classifier.predict_many([[0.5]], months).tolist()
+        [[-1], [1], [-1]]
+        """
+        own = self.condition
+        known = {"prior": own.prior, "test_prior": self.test_prior, "alpha": own.alpha}
+        wanted = []
+        for item in conditions:
+            if isinstance(item, Condition):
+                wanted.append(item)
+            elif isinstance(item, Mapping) and set(item) <= set(known):
+                wanted.append(Condition(**{**known, **item}))
+            else:
+                raise ValueError(
+                    "conditions must be Condition objects or mappings with prior, test_prior "
+                    f"or alpha, got {item!r}"
+                )
+        if not wanted:
+            raise ValueError("conditions must not be empty")
+        ratio = self.predict_ratio(X)
+        return np.stack(
+            [self._labels(item.classify_ratio(ratio, self.direction)) for item in wanted]
+        )
+
+
+class RiskMinimizationClassifier(_PUClassifier):
+    r"""PU classification by minimising the PU-shift risk of one condition.
+
+    A penalty α and a shift to π′ are trained as the equivalent shift to
+    π_unif (Theorem 3): conditions that are equivalent give the same
+    classifier. Width and λ are chosen by the held-out risk at that condition.
+
+    After ``fit`` the condition is fixed: with other parameters the
+    classifier refuses to predict until it is fitted again.
+
+    Parameters
+    ----------
+    prior, test_prior, alpha
+        As for :class:`DensityRatioClassifier`.
+    loss
+        ``'squared'``, ``'double_hinge'``, ``'logistic'`` or
+        ``'modified_huber'``.
+    basis
+        ``'linear'`` or ``'gaussian'``; not used with ``model``.
+    correction
+        ``None`` for the unbiased risk, ``'nn'`` for the non-negative one with
+        Kiryo's gradient step (nnPU-shift, nnPU-asym).
+    model
+        A Chainer link that gives one score per row, for instance
+        :class:`pu_shift.networks.MLP`. It is copied, and training starts from
+        its weights. There is no search then: ``lams`` is one number.
+    n_centers
+        Number of Gaussian centres, drawn from P ∪ U.
+    widths, lams
+        Candidates of the kernel width (by default multiples of the median
+        distance) and of λ (by default 0 … 0.01; with ``model`` 0).
+    n_folds
+        Number of folds, at most as many as the smaller sample has rows.
+    criterion
+        The held-out risk that selects: ``'surrogate'`` (the training loss) or
+        ``'zero_one'``.
+    n_steps, n_batches, learning_rate
+        AMSGrad; ``n_batches=None`` takes all rows in every step.
+    nn_beta, nn_gamma
+        β and γ of the correction, see :func:`pu_shift.risks.nnpu_risk`.
+    gpu
+        The CUDA device, or −1 for the CPU.
+    random_state
+        Seed of centres, folds and mini-batches: an integer, or ``None`` for a
+        new one in each fit.
+
+    Attributes
+    ----------
+    classes_ : numpy.ndarray
+        The labels; the second is the positive class.
+    condition_ : pu_shift.Condition
+        The condition it was fitted for.
+    model_ : chainer.Link
+        The trained model g.
+    width_, lam_ : float
+        The chosen hyper-parameters.
+    slope_ : float
+        Of the double hinge: the scale of its probabilities, see
+        :meth:`predict_proba`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X_p = rng.normal(1.0, 1.0, (100, 1))
+    >>> X_u = np.concatenate([rng.normal(1.0, 1.0, (150, 1)), rng.normal(-1.0, 1.0, (350, 1))])
+    >>> classifier = RiskMinimizationClassifier(prior=0.3, test_prior=0.7, n_steps=300)
+    >>> classifier.fit_pu(X_p, X_u).predict([[2.0], [-2.0]]).tolist()
+    [1, -1]
+    >>> classifier.set_params(test_prior=0.5).predict([[2.0]])
+    Traceback (most recent call last):
+    ...
+    sklearn.exceptions.NotFittedError: fitted for Condition(prior=0.3, ...): call fit again, ...
+    """
+
+    def __init__(
+        self,
+        prior: float | None = None,
+        test_prior: float | None = None,
+        alpha: float = 0.5,
+        loss: str = "squared",
+        basis: str = "linear",
+        correction: str | None = None,
+        *,
+        model: Any = None,
+        n_centers: int = 100,
+        widths: float | Iterable[float] | None = None,
+        lams: float | Iterable[float] | None = None,
+        n_folds: int = 5,
+        criterion: str = "surrogate",
+        n_steps: int = 1000,
+        n_batches: int | None = None,
+        learning_rate: float = 1e-2,
+        nn_beta: float = 0.0,
+        nn_gamma: float = 1.0,
+        gpu: int = -1,
+        random_state: int | None = 0,
+    ) -> None:
+        self.prior = prior
+        self.test_prior = test_prior
+        self.alpha = alpha
+        self.loss = loss
+        self.basis = basis
+        self.correction = correction
+        self.model = model
+        self.n_centers = n_centers
+        self.widths = widths
+        self.lams = lams
+        self.n_folds = n_folds
+        self.criterion = criterion
+        self.n_steps = n_steps
+        self.n_batches = n_batches
+        self.learning_rate = learning_rate
+        self.nn_beta = nn_beta
+        self.nn_gamma = nn_gamma
+        self.gpu = gpu
+        self.random_state = random_state
+
+    def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> RiskMinimizationClassifier:
+        one_of("loss", self.loss, SURROGATES)
+        one_of("basis", self.basis, BASES)
+        one_of("correction", self.correction, CORRECTIONS)
+        one_of("criterion", self.criterion, ("surrogate", "zero_one"))
+        default = RISK_LAMS if self.model is None else 0.0
+        lams = check_grid("lams", default if self.lams is None else self.lams, allow_zero=True)
+        device, seed = self._prepare(X_p, X_u)
+        self.condition_ = self.condition
+        # A cost is trained as the shift that is equivalent to it.
+        target = Condition(self.condition_.prior, self.condition_.prior_unif)
+        options = {
+            "n_steps": self.n_steps,
+            "n_batches": self.n_batches,
+            "learning_rate": self.learning_rate,
+            "correction": CORRECTIONS[self.correction],
+            "beta": self.nn_beta,
+            "gamma": self.nn_gamma,
+            "seed": child(seed, 3),
+        }
+        if self.model is None:
+            scores = self._fit_basis(*device.send((X_p, X_u)), target, lams, device, seed, options)
+        else:
+            scores = self._fit_network(X_p, X_u, target, lams, device, options)
+        self.slope_ = _platt_slope(*scores, target) if self.loss == "double_hinge" else np.nan
+        return self
+
+    def _fit_basis(
+        self,
+        X_p: Any,
+        X_u: Any,
+        target: Condition,
+        lams: np.ndarray,
+        device: Any,
+        seed: Seed,
+        options: dict[str, Any],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Train all widths, λ and folds, keep the best, and return its held-out scores."""
+        k = self._n_folds(X_p, X_u)
+        folds = [
+            assign_folds(name, len(X), k, child(seed, 1, part))
+            for part, (name, X) in enumerate((("P", X_p), ("U", X_u)))
+        ]
+        fold_weights = [
+            device.send(training_weights(fold, k, to_numpy(X_p[:1]).dtype)) for fold in folds
+        ]
+        centers, widths = None, np.array([np.nan])
+        if self.basis == "gaussian":
+            centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
+            distances = [squared_distances(X, centers) for X in (X_p, X_u)]
+            widths = self._widths(X_p, X_u)
+        best = None
+        for width in widths:
+            features = [X_p, X_u]
+            if centers is not None:
+                features = [kernel_from_distances(part, width) for part in distances]
+            result = cross_validate(
+                features,
+                [target],
+                lams,
+                fold_weights,
+                device,
+                loss=self.loss,
+                criterion=None if self.criterion == "surrogate" else "zero_one",
+                **options,
+            )
+            place = int(result.risks[0].argmin())
+            if best is None or result.risks[0, place] < best[0]:
+                weights, biases = result.weights[:, 0, place], result.biases[0, place]
+                held_out = tuple(
+                    to_numpy(rows @ weights[:, :-1] + biases[:-1])[np.arange(len(fold)), fold]
+                    for rows, fold in zip(features, folds)
+                )
+                best = result.risks[0, place], width, lams[place], weights, biases, held_out
+        _, width, lam, weights, biases, held_out = best
+        dtype = weights.dtype
+        if centers is None:
+            self.model_ = LinearModel(len(weights), dtype=dtype)
+        else:
+            self.model_ = GaussianKernelModel(centers, width, dtype=dtype)
+        self.model_.to_device(device)
+        self.model_.W.array[...], self.model_.b.array[...] = weights[:, -1:], biases[-1:]
+        self.width_, self.lam_ = float(width), float(lam)
+        return held_out
+
+    def _widths(self, X_p: Any, X_u: Any) -> np.ndarray:
+        if self.widths is not None:
+            return check_grid("widths", self.widths, allow_zero=False)
+        rows = get_device(self.gpu).xp.concatenate([X_p, X_u])
+        return np.array(RISK_WIDTH_FACTORS) * median_distance(rows)
+
+    def _fit_network(
+        self,
+        X_p: np.ndarray,
+        X_u: np.ndarray,
+        target: Condition,
+        lams: np.ndarray,
+        device: Any,
+        options: dict[str, Any],
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Train a copy of the network and return its scores on the training rows."""
+        if len(lams) > 1:
+            raise ValueError(
+                f"lams must be one number with model, got {len(lams)}: "
+                "search with GridSearchCV and pu_shift.scorers"
+            )
+        self.model_ = copy.deepcopy(self.model)
+        self.model_.to_device(device)
+        self.width_, self.lam_ = np.nan, float(lams[0])
+        samples = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
+        train_network(self.model_, *samples, target, loss=self.loss, lam=self.lam_, **options)
+        return tuple(to_numpy(score_rows(self.model_, X)) for X in samples)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """g(x): positive means the positive class.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) scores.
+        """
+        check_is_fitted(self, "model_")
+        X = _validate(self, X, reset=False)
+        if self.condition != self.condition_:
+            raise NotFittedError(
+                f"fitted for {self.condition_}, not for {self.condition}: call fit again, or use "
+                "DensityRatioClassifier, which changes its condition without a fit"
+            )
+        if self.model is not None:
+            X = X.astype(np.float32, copy=False)
+        return to_numpy(score_rows(self.model_, self.model_.device.send(X)))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        r"""Class probabilities at the test prior.
+
+        The minimiser of the risk tells the posterior at π_unif:
+
+        ================ ===========================================
+        loss             posterior q at π_unif
+        ================ ===========================================
+        squared          (1 + g)/2, cut to [0, 1]
+        modified Huber   (1 + g)/2, cut to [0, 1]
+        logistic         1/(1 + exp(−g))
+        double hinge     1/(1 + exp(−s·g))
+        ================ ===========================================
+
+        The double hinge's minimiser is only the sign of q − ½. Its slope s
+        minimises the non-negative logistic PU-shift risk of the held-out
+        scores (of the training scores with ``model``): one number, so that
+        the probabilities agree with ``predict``. Bayes' rule then moves q from
+        π_unif to π′.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, 2) probabilities of ``classes_``.
+        """
+        scores = self.decision_function(X).astype(np.float64, copy=False)
+        if self.loss in ("squared", "modified_huber"):
+            posterior = np.clip(0.5 * (1.0 + scores), 0.0, 1.0)
+        else:
+            slope = self.slope_ if self.loss == "double_hinge" else 1.0
+            posterior = 0.5 * (1.0 + np.tanh(0.5 * slope * scores))
+        condition = self.condition_
+        return self._proba(shift_posterior(posterior, condition.prior_unif, condition.test_prior))
+
+
+def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) -> float:
+    """Scale of the scores whose logistic nnPU-shift risk is least."""
+    scores_p, scores_u = scores_p.astype(np.float64), scores_u.astype(np.float64)
+
+    def risk(log_slope: float) -> float:
+        slope = np.exp(log_slope)
+        value = nnpu_shift_risk(
+            slope * scores_p, slope * scores_u, target, "logistic", correction="max"
+        )
+        return float(value.array)
+
+    return float(np.exp(minimize_scalar(risk, bounds=(-5.0, 5.0), method="bounded").x))
+
+
+def _seed(random_state: Any) -> np.random.SeedSequence:
+    if random_state is None:
+        return np.random.SeedSequence()
+    if not hasattr(random_state, "__index__") or random_state.__index__() < 0:
+        raise ValueError(f"random_state must be an integer >= 0 or None, got {random_state!r}")
+    return child(random_state.__index__())
+
+
+def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
+    """Check the input as scikit-learn does, of any supported version."""
+    options = {"dtype": [np.float64, np.float32], **options}
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # scikit-learn before 1.6
+        return estimator._validate_data(X, *y, **options)
+    return validate_data(estimator, X, *y, **options)

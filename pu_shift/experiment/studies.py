@@ -1,0 +1,582 @@
+"""Studies beyond the paper: asymmetric error, robustness, and an estimated prior.
+
+A study is a list of independent tasks, one per dataset and trial, each of which
+gives a few rows of numbers. Its folder holds ``trials.csv`` (every row),
+``summary.csv``, ``table.md`` and ``figure.png``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
+
+from pu_shift._checks import one_of, open_unit, positive_int
+from pu_shift.class_prior import estimate_prior
+from pu_shift.data.sampling import Draw, draw
+from pu_shift.device import DeviceError, get_device
+from pu_shift.experiment.figures import png
+from pu_shift.experiment.methods import TrainingSet
+from pu_shift.experiment.protocol import Protocol, load_protocol
+from pu_shift.experiment.runner import open_dataset
+from pu_shift.experiment.settings import DATASETS, EXTRA_METHODS, METHODS
+from pu_shift.experiment.store import environment, write_atomic
+from pu_shift.experiment.style import method_colour
+from pu_shift.links import LinearModel
+from pu_shift.priors import Condition, test_prior_from_alpha
+from pu_shift.training import train
+
+Rows = list[dict[str, Any]]
+ALPHAS = tuple(round(0.1 * i, 1) for i in range(1, 10))
+GIVEN_PRIORS = tuple(round(0.05 * i, 2) for i in range(1, 20))
+PRIOR_ESTIMATORS = {
+    "auto": ("auto", None),
+    "KM2": ("km2", "raw"),
+    "penL1, score": ("pen-l1", "score"),
+    "penL1": ("pen-l1", "raw"),
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What distinguishes one study from another.
+
+    Attributes
+    ----------
+    name, title : str
+        The name of its folder and the title of its figure.
+    run : callable
+        (dataset, trial, options) to rows; options are those of the command
+        line, with ``methods`` and ``protocol``.
+    axis, value : str
+        The columns on the figure's axes.
+    axis_label, value_label : str
+        What they are called there.
+    by : str
+        The column that names a curve.
+    priors : tuple of float
+        Default π and π′.
+    trials : int
+        Default number of trials.
+    """
+
+    name: str
+    title: str
+    run: Callable[[str, int, argparse.Namespace], Rows]
+    axis: str
+    value: str
+    axis_label: str
+    value_label: str
+    by: str = "method"
+    priors: tuple[float, float] = (0.3, 0.3)
+    trials: int = 10
+
+
+def run_asymmetric(dataset: str, trial: int, options: argparse.Namespace) -> Rows:
+    """Cost-weighted error of every method and α, in percent, on one training set.
+
+    A penalty α is given to the methods as the equivalent test prior
+    (Corollary 2). The cost-weighted error is α·FP + (1 − α)·FN per test row,
+    divided by the cost of the better constant classifier.
+
+    Parameters
+    ----------
+    dataset
+        Its name, or a file.
+    trial
+        The trial's number.
+    options
+        ``prior``, ``seed``, ``gpu``, ``methods`` and ``protocol``.
+
+    Returns
+    -------
+    list of dict
+        Rows of ``alpha``, ``method`` and ``value``; the methods ``agreement
+        DH-Lin`` and ``agreement Sq-Lin`` hold the share of test rows on which
+        training at α and at the equivalent π′ decide alike, in percent.
+    """
+    sample = _draw(dataset, trial, options, options.prior)
+    X, y = sample.tests[options.prior]
+    training = _training_set(sample, options.prior, options)
+    given = {alpha: test_prior_from_alpha(options.prior, alpha) for alpha in ALPHAS}
+    rows = []
+    for method in options.methods:
+        fitted = training.fit(method, list(given.values()))
+        for alpha, prior in given.items():
+            wrong = (fitted[prior].decide(X) > 0) != (y > 0)
+            cost = np.where(y > 0, 1.0 - alpha, alpha)
+            constant = min(np.mean(cost * (y > 0)), np.mean(cost * (y < 0)))
+            value = 100.0 * float(np.mean(cost * wrong) / constant)
+            rows.append({"alpha": alpha, "method": method, "value": value})
+    for name, loss in (("DH-Lin", "double_hinge"), ("Sq-Lin", "squared")):
+        for alpha in ALPHAS:
+            share = _agreement(sample, X, options, alpha, loss)
+            rows.append({"alpha": alpha, "method": f"agreement {name}", "value": share})
+    return rows
+
+
+def _agreement(
+    sample: Draw, X: np.ndarray, options: argparse.Namespace, alpha: float, loss: str
+) -> float:
+    """Share of rows that the PU-asym and the equivalent PU-shift risk decide alike."""
+    prior, protocol = options.prior, options.protocol
+    scores = []
+    for kind, condition in (
+        ("pu-asym", Condition(prior, alpha=alpha)),
+        ("pu-shift", Condition(prior, test_prior_from_alpha(prior, alpha))),
+    ):
+        model = LinearModel(X.shape[1])
+        train(
+            model,
+            sample.positives,
+            sample.unlabeled,
+            condition,
+            loss=loss,
+            kind=kind,
+            n_steps=protocol.n_steps,
+            n_batches=protocol.n_batches,
+            learning_rate=protocol.learning_rate,
+            seed=sample.seed,
+        )
+        scores.append(model(X).array)
+    return 100.0 * float(np.mean((scores[0] > 0) == (scores[1] > 0)))
+
+
+def run_robustness(dataset: str, trial: int, options: argparse.Namespace) -> Rows:
+    """Accuracy of every method and given prior, in percent, on one training set.
+
+    Parameters
+    ----------
+    dataset, trial, options
+        As for :func:`run_asymmetric`, and ``test_prior``.
+
+    Returns
+    -------
+    list of dict
+        Rows of ``given_prior``, ``method`` and ``value``.
+    """
+    sample = _draw(dataset, trial, options, options.test_prior)
+    X, y = sample.tests[options.test_prior]
+    training = _training_set(sample, options.prior, options)
+    rows = []
+    for method in options.methods:
+        for given, fitted in training.fit(method, list(GIVEN_PRIORS)).items():
+            value = 100.0 * float(np.mean((fitted.decide(X) > 0) == (y > 0)))
+            rows.append({"given_prior": given, "method": method, "value": value})
+    return rows
+
+
+def run_estimated_prior(dataset: str, trial: int, options: argparse.Namespace) -> Rows:
+    """Accuracy lost by estimating π, in points, for several π on one draw each.
+
+    Parameters
+    ----------
+    dataset, trial, options
+        As for :func:`run_robustness`; ``prior`` is one of the priors, and
+        ``test_prior`` is given to the methods.
+
+    Returns
+    -------
+    list of dict
+        Rows of ``prior``, ``method`` and ``value``, the accuracy with the
+        estimate less that with the true prior; the method ``estimate`` holds
+        100·π̂ itself.
+    """
+    rows = []
+    for prior in sorted({0.3, 0.5, 0.7, options.prior}):
+        sample = _draw(dataset, trial, options, options.test_prior, prior)
+        X, y = sample.tests[options.test_prior]
+        estimate = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed).prior
+        rows.append({"prior": prior, "method": "estimate", "value": 100.0 * estimate})
+        sets = [_training_set(sample, value, options) for value in (estimate, prior)]
+        for method in options.methods:
+            ours, true = (
+                np.mean((data.fit(method, [options.test_prior])[options.test_prior].decide(X) > 0)
+                        == (y > 0))
+                for data in sets
+            )  # fmt: skip
+            value = 100.0 * float(ours - true)
+            rows.append({"prior": prior, "method": method, "value": value})
+    return rows
+
+
+def run_class_prior(dataset: str, trial: int, options: argparse.Namespace) -> Rows:
+    """Estimates of π by every estimator, at π = 0.3, 0.5 and 0.7.
+
+    Parameters
+    ----------
+    dataset, trial, options
+        As for :func:`run_asymmetric`.
+
+    Returns
+    -------
+    list of dict
+        Rows of ``prior``, ``method`` and ``value``, the estimate.
+    """
+    rows = []
+    for prior in (0.3, 0.5, 0.7):
+        sample = _draw(dataset, trial, options, prior, prior)
+        for name, (method, transform) in PRIOR_ESTIMATORS.items():
+            estimate = estimate_prior(
+                sample.positives, sample.unlabeled, method, transform, seed=sample.seed
+            )
+            rows.append({"prior": prior, "method": name, "value": estimate.prior})
+    return rows
+
+
+def _draw(
+    dataset: str,
+    trial: int,
+    options: argparse.Namespace,
+    test_prior: float,
+    prior: float | None = None,
+) -> Draw:
+    protocol: Protocol = options.protocol
+    return draw(
+        open_dataset(dataset),
+        options.prior if prior is None else prior,
+        test_prior,
+        protocol.n_p,
+        protocol.n_u,
+        protocol.n_test,
+        options.seed,
+        trial,
+        protocol.counts,
+    )
+
+
+def _training_set(sample: Draw, prior: float, options: argparse.Namespace) -> TrainingSet:
+    return TrainingSet(
+        sample.positives,
+        sample.unlabeled,
+        prior,
+        options.protocol,
+        sample.seed,
+        get_device(options.gpu),
+    )
+
+
+STUDIES = {
+    study.name: study
+    for study in (
+        Study(
+            "asymmetric",
+            "Asymmetric error: cost of a method in percent of the better constant classifier",
+            run_asymmetric,
+            "alpha",
+            "value",
+            "α, the penalty of a false positive",
+            "relative cost (%)",
+        ),
+        Study(
+            "robustness",
+            "Accuracy against the given test prior",
+            run_robustness,
+            "given_prior",
+            "value",
+            "given prior",
+            "accuracy (%)",
+            priors=(0.3, 0.5),
+        ),
+        Study(
+            "estimated_prior",
+            "Accuracy with an estimated class prior, less that with the true one",
+            run_estimated_prior,
+            "prior",
+            "value",
+            "π, estimated by 'auto'",
+            "difference (points)",
+            priors=(0.3, 0.5),
+        ),
+        Study(
+            "class_prior",
+            "Estimates of the class prior",
+            run_class_prior,
+            "prior",
+            "value",
+            "π",
+            "estimate",
+            trials=5,
+        ),
+    )
+}
+
+
+def study_main(name: str, argv: Sequence[str] | None = None) -> int:
+    """Run a study from the command line.
+
+    Parameters
+    ----------
+    name
+        Which one.
+    argv
+        The arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status: 0, or 2 when it cannot be run.
+
+    Examples
+    --------
+    >>> study_main("robustness", ["--datasets", "iris"])
+    2
+    """
+    study = STUDIES[name]
+    options = _parser(study).parse_args(argv)
+    start = time.monotonic()
+    try:
+        options.protocol = load_protocol(options.protocol)
+        trials = run_study(study, options)
+    except (ValueError, DeviceError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    text = write_study(study, trials, options)
+    if not options.quiet:
+        print(text)
+        print(f"{time.monotonic() - start:.0f} s; results in {options.out}")
+    return 0
+
+
+def _parser(study: Study) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=f"{study.title}.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    prior, test_prior = study.priors
+    add("--prior", type=float, default=prior, help="π of the unlabelled data")
+    add("--test-prior", type=float, default=test_prior, help="π′ of the test data")
+    add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device; -1 is the CPU")
+    add("--trials", type=int, default=study.trials, help="number of trials")
+    add("--datasets", nargs="+", default=list(DATASETS), help="which datasets")
+    add("--methods", nargs="+", default=list(METHODS), help="which methods")
+    add("--seed", type=int, default=0, help="seed of everything random")
+    add("--jobs", type=int, default=None, help="worker processes (default: one per core)")
+    add("--out", default=f"results/{study.name}", metavar="DIR", help="results folder")
+    add("--protocol", metavar="FILE", help="JSON file with fields of the protocol to change")
+    add("--quiet", action="store_true", help="print nothing")
+    return parser
+
+
+def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
+    """Run the tasks of a study in parallel.
+
+    Parameters
+    ----------
+    study
+        The study.
+    options
+        Its options.
+
+    Returns
+    -------
+    DataFrame
+        ``dataset``, ``trial`` and the columns of the study's rows, in order.
+
+    Examples
+    --------
+    >>> options = _parser(STUDIES["robustness"]).parse_args(
+    ...     ["--datasets", "banana", "--methods", "p/u uLSIF", "--trials", "1", "--jobs", "1"])
+    >>> options.protocol = Protocol()
+    >>> len(run_study(STUDIES["robustness"], options)) == len(GIVEN_PRIORS)
+    True
+    """
+    positive_int("trials", options.trials)
+    open_unit("prior", options.prior)
+    open_unit("test_prior", options.test_prior)
+    for method in options.methods:
+        one_of("method", method, (*METHODS, *EXTRA_METHODS))
+    get_device(options.gpu)  # fail before the work
+    names = {dataset: open_dataset(dataset).name for dataset in options.datasets}
+    jobs = options.jobs
+    if jobs is None:
+        jobs = 1 if options.gpu >= 0 else len(os.sched_getaffinity(0))
+    tasks = [(dataset, trial) for trial in range(options.trials) for dataset in options.datasets]
+    run = partial(_one_thread, study.run, options=options)
+    results = joblib.Parallel(n_jobs=positive_int("jobs", jobs))(
+        joblib.delayed(run)(*task) for task in tasks
+    )
+    return pd.DataFrame(
+        [
+            {"dataset": names[dataset], "trial": trial, **row}
+            for (dataset, trial), rows in zip(tasks, results)
+            for row in rows
+        ]
+    )
+
+
+def _one_thread(run: Callable[..., Rows], *task: Any, options: argparse.Namespace) -> Rows:
+    # As in the tables: more threads would change the rounding.
+    with threadpool_limits(1):
+        return run(*task, options)
+
+
+def write_study(study: Study, trials: pd.DataFrame, options: argparse.Namespace) -> str:
+    """Write the study's folder and return its table.
+
+    Parameters
+    ----------
+    study
+        The study.
+    trials
+        From :func:`run_study`.
+    options
+        Its options.
+
+    Returns
+    -------
+    str
+        The table in Markdown.
+    """
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    keys = ["dataset", study.axis, study.by]
+    groups = trials.groupby(keys, sort=False)[study.value]
+    summary = groups.agg(n="count", mean="mean", se="sem").reset_index()
+    table = study_table(study, summary)
+    run = {
+        "study": study.name,
+        "prior": options.prior,
+        "test_prior": options.test_prior,
+        "seed": options.seed,
+        "protocol": options.protocol.as_dict(),
+        **environment(),
+    }
+    write_atomic(folder / "run.json", json.dumps(run, indent=2) + "\n")
+    write_atomic(folder / "trials.csv", trials.to_csv(index=False, float_format="%.6g"))
+    write_atomic(folder / "summary.csv", summary.to_csv(index=False, float_format="%.6g"))
+    write_atomic(folder / "table.md", table)
+    write_atomic(folder / "figure.png", png(study_figure(study, summary)))
+    return table
+
+
+def study_table(study: Study, summary: pd.DataFrame) -> str:
+    """Lay out a study's means and standard errors in Markdown, a row per dataset and point.
+
+    Parameters
+    ----------
+    study
+        The study.
+    summary
+        ``dataset``, the axis, the curve, ``n``, ``mean`` and ``se``.
+
+    Returns
+    -------
+    str
+        The table.
+
+    Examples
+    --------
+    >>> row = {"dataset": "susy", "prior": 0.3, "method": "KM2", "n": 2, "mean": 0.31, "se": 0.02}
+    >>> print(study_table(STUDIES["class_prior"], pd.DataFrame([row])).splitlines()[-1])
+    | susy | 0.3 | 0.310 (0.020) |
+    """
+    digits = 3 if summary["mean"].abs().max() <= 1.0 else 1
+    curves = list(dict.fromkeys(summary[study.by]))
+    lines = [
+        f"{study.title}. {study.value_label}, mean (standard error) over {summary['n'].max()} "
+        "trials.",
+        "",
+        f"| dataset | {study.axis_label} | {' | '.join(curves)} |",
+        f"|---|---|{'---|' * len(curves)}",
+    ]
+    for (dataset, point), cells in summary.groupby(["dataset", study.axis], sort=False):
+        shown = {
+            getattr(cell, study.by): f"{cell.mean:.{digits}f} ({cell.se:.{digits}f})"
+            for cell in cells.itertuples()
+        }
+        lines.append(f"| {dataset} | {point:g} | {' | '.join(shown[c] for c in curves)} |")
+    return "\n".join(lines) + "\n"
+
+
+def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
+    """Draw a panel per dataset and a curve with a band of one standard error per method.
+
+    Parameters
+    ----------
+    study
+        The study.
+    summary
+        As for :func:`study_table`.
+
+    Returns
+    -------
+    Figure
+        A figure on an Agg canvas.
+
+    Examples
+    --------
+    >>> row = {"dataset": "susy", "prior": 0.3, "method": "KM2", "n": 2, "mean": 0.31, "se": 0.02}
+    >>> len(study_figure(STUDIES["class_prior"], pd.DataFrame([row])).axes)
+    1
+    """
+    shown = summary[~summary[study.by].str.startswith(("agreement", "estimate"))]
+    datasets, curves = (list(dict.fromkeys(shown[name])) for name in ("dataset", study.by))
+    columns = min(3, len(datasets))
+    rows = -(-len(datasets) // columns)
+    width, height = max(3.4 * columns + 0.7, 7.2), 2.7 * rows + 1.4
+    figure = Figure(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    others = iter(("#0072B2", "#E69F00", "#009E73", "#CC79A7"))
+    colours = {c: method_colour(c) if c in METHODS else next(others, "#777777") for c in curves}
+    for axes, dataset in zip(grid.flat, datasets):
+        part = shown[shown["dataset"] == dataset]
+        for curve in curves:
+            points = part[part[study.by] == curve]
+            x, mean = points[study.axis].to_numpy(), points["mean"].to_numpy()
+            se = points["se"].fillna(0.0).to_numpy()
+            axes.plot(x, mean, color=colours[curve], label=curve, marker=".", markersize=4)
+            axes.fill_between(x, mean - se, mean + se, color=colours[curve], alpha=0.2, lw=0)
+        axes.set_title(dataset)
+        axes.grid(color="0.92")
+        axes.set_axisbelow(True)
+        _reference(study, axes, part)
+    for axes in list(grid.flat)[len(datasets) :]:
+        axes.remove()
+    for axes in grid[:, 0]:
+        axes.set_ylabel(study.value_label)
+    for axes in list(grid.flat)[max(0, len(datasets) - columns) : len(datasets)]:
+        axes.set_xlabel(study.axis_label)
+        axes.tick_params(labelbottom=True)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    # Margins in inches: the title above, the axes' label and the legend below.
+    figure.subplots_adjust(
+        left=0.7 / width,
+        right=1 - 0.15 / width,
+        bottom=0.85 / height,
+        top=1 - 0.7 / height,
+        hspace=0.25,
+        wspace=0.22,
+    )
+    figure.suptitle(study.title)
+    figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
+    return figure
+
+
+def _reference(study: Study, axes: Any, part: pd.DataFrame) -> None:
+    """Draw what a curve is to be held against."""
+    style = {"color": "0.4", "linewidth": 0.8, "linestyle": "--", "zorder": 0}
+    if study.name == "class_prior":
+        ends = [part[study.axis].min(), part[study.axis].max()]
+        axes.plot(ends, ends, **style)
+    elif study.name == "asymmetric":
+        axes.axhline(100.0, **style)
+        # The constant classifier is the scale; far worse would hide the rest.
+        axes.set_ylim(0.0, min(250.0, axes.get_ylim()[1]))
+    elif study.name == "estimated_prior":
+        axes.axhline(0.0, **style)

@@ -1,0 +1,131 @@
+"""Cross-validation of linear-in-parameter models in one training run.
+
+Conditions × λ × (folds + the final model) are the columns of one stack, see
+:mod:`pu_shift.training`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pu_shift.device import to_numpy
+from pu_shift.links import LinearModel
+from pu_shift.losses import Loss
+from pu_shift.priors import Condition
+from pu_shift.risks import evaluate_risk
+from pu_shift.training import train
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Models of every condition, λ and fold, and their held-out risks.
+
+    Attributes
+    ----------
+    risks : numpy.ndarray
+        (conditions, λ) held-out PU-shift risks, averaged over the folds.
+    weights : array
+        (features, conditions, λ, folds + 1); the last of the last axis are the
+        models of all rows.
+    biases : array
+        (conditions, λ, folds + 1).
+    """
+
+    risks: np.ndarray
+    weights: Any
+    biases: Any
+
+
+def cross_validate(
+    features: Sequence[Any],
+    conditions: Sequence[Condition],
+    lams: Sequence[float],
+    fold_weights: Sequence[Any],
+    device: Any,
+    *,
+    loss: str | Loss = "squared",
+    criterion: str | Loss | None = None,
+    **options: Any,
+) -> CrossValidation:
+    """Train every candidate on every fold side by side, and score it on the rows left out.
+
+    Parameters
+    ----------
+    features
+        The features of P and of U, floating arrays on the device.
+    conditions
+        The conditions; each is trained by its PU-shift risk.
+    lams
+        Candidates λ.
+    fold_weights
+        Training weights of P and of U, see
+        :func:`pu_shift.selection.training_weights`.
+    device
+        See :func:`pu_shift.device.get_device`.
+    loss
+        The training loss.
+    criterion
+        The loss of the held-out risk; the training loss by default.
+    **options
+        Further arguments of :func:`pu_shift.training.train`.
+
+    Returns
+    -------
+    CrossValidation
+        Risks and models.
+
+    Examples
+    --------
+    >>> from pu_shift.device import get_device
+    >>> from pu_shift.selection import training_weights
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(1.0, 1.0, (40, 2)), rng.normal(0.0, 1.0, (80, 2))
+    >>> folds = [training_weights(np.arange(len(X)) % 4, 4) for X in rows]
+    >>> result = cross_validate(rows, [Condition(0.3)], [0.0, 1.0], folds, get_device())
+    >>> result.risks.shape, result.weights.shape
+    ((1, 2), (2, 1, 2, 5))
+    """
+    xp = device.xp
+    n_conditions, n_lams, columns = len(conditions), len(lams), fold_weights[0].shape[1]
+    stacked = [condition for condition in conditions for _ in range(n_lams * columns)]
+    weights_p, weights_u = (
+        xp.tile(weights, (1, n_conditions * n_lams)) for weights in fold_weights
+    )
+    model = LinearModel(features[0].shape[1], len(stacked), dtype=features[0].dtype)
+    model.to_device(device)
+    train(
+        model,
+        *features,
+        stacked,
+        loss=loss,
+        kind="pu-shift",
+        lam=np.tile(np.repeat(lams, columns), n_conditions),
+        weights_p=weights_p,
+        weights_u=weights_u,
+        **options,
+    )
+    # Only the fold columns have held-out rows.
+    fold = np.arange(len(stacked)) % columns < columns - 1
+    held_p, held_u = (1.0 - weights[:, fold] for weights in (weights_p, weights_u))
+    scores_p, scores_u = (
+        xp.matmul(rows, model.W.array[:, fold]) + model.b.array[fold] for rows in features
+    )
+    risk = evaluate_risk(
+        scores_p,
+        scores_u,
+        [condition for condition, use in zip(stacked, fold) if use],
+        loss if criterion is None else criterion,
+        "pu-shift",
+        held_p,
+        held_u,
+    )
+    shape = (n_conditions, n_lams, columns)
+    return CrossValidation(
+        to_numpy(risk).reshape(n_conditions, n_lams, columns - 1).mean(axis=2),
+        model.W.array.reshape(-1, *shape),
+        model.b.array.reshape(shape),
+    )

@@ -1,0 +1,397 @@
+import pickle
+
+import chainer
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pu_shift import MLP, Condition, DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.classifiers import SURROGATES, LabelWarning
+from pu_shift.device import DeviceError
+from pu_shift.scorers import surrogate_scorer, zero_one_scorer
+from tests.mixtures import mixture, posterior, pu_samples
+
+PRIOR = 0.3
+X_P, X_U = pu_samples(400, 1600, PRIOR)
+GRID = np.linspace(-3.0, 3.0, 121)[:, None]
+FAST = {"lams": [1e-3, 1e-1], "n_steps": 400, "learning_rate": 0.02}
+RATIO = {"widths": [1.0, 2.0], "lams": [1e-3, 1e-2, 1e-1, 1.0]}
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pu_shift.ulsif.GridEdgeWarning", "ignore::pu_shift.classifiers.LabelWarning"
+)
+
+
+@pytest.fixture(scope="module")
+def ratio():
+    return DensityRatioClassifier(PRIOR, **RATIO).fit_pu(X_P, X_U)
+
+
+# scikit-learn's own checks, without a single exception besides the tag
+# `poor_score`, which the test after this one makes up for.
+@parametrize_with_checks(
+    [
+        DensityRatioClassifier(),
+        DensityRatioClassifier(prior=0.5),
+        DensityRatioClassifier(prior=0.5, direction="u/p", basis="linear"),
+        RiskMinimizationClassifier(prior=0.5),
+        RiskMinimizationClassifier(prior=0.5, n_steps=50, loss="double_hinge", basis="gaussian"),
+        RiskMinimizationClassifier(prior=0.5, n_steps=50, loss="logistic", correction="nn"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        DensityRatioClassifier(prior=0.05, test_prior=0.5),
+        RiskMinimizationClassifier(prior=0.05, test_prior=0.5),
+        RiskMinimizationClassifier(prior=0.05, test_prior=0.5, loss="double_hinge"),
+    ],
+)
+def test_the_checks_data_are_classified_once_their_condition_is_told(classifier):
+    # Their unlabelled rows are nearly all negative and their test set is balanced.
+    X, y = make_blobs(300, centers=2, random_state=0)
+    X = StandardScaler().fit_transform(X)
+    assert classifier.fit(X, y).score(X, y) > 0.83
+
+
+def test_labels_0_and_minus_1_mean_unlabelled_and_name_the_classes():
+    X = np.concatenate([X_P, X_U])
+    y = np.repeat([1, 0], [len(X_P), len(X_U)])
+    classifier = DensityRatioClassifier(PRIOR, **RATIO)
+    zero = classifier.fit(X, y).predict(GRID)
+    assert set(zero) == {0, 1}
+    assert classifier.classes_.tolist() == [0, 1]
+    minus = classifier.fit(X, 2 * y - 1).predict(GRID)
+    assert classifier.classes_.tolist() == [-1, 1]
+    np.testing.assert_array_equal(minus, 2 * zero - 1)
+    np.testing.assert_array_equal(classifier.fit_pu(X_P, X_U).predict(GRID), minus)
+
+
+def test_score_knows_every_spelling_of_negative(ratio):
+    X, y = mixture(500, 0.5, np.random.default_rng(1))
+    accuracy = ratio.score(X, y)
+    assert accuracy == np.mean(ratio.predict(X) == y)
+    assert ratio.score(X, np.maximum(y, 0)) == accuracy
+    weights = (y > 0).astype(float)
+    assert ratio.score(X, y, weights) == np.mean(ratio.predict(X)[y > 0] == 1)
+    with pytest.raises(ValueError, match="^y must hold one of the classes \\[-1, 1\\]"):
+        ratio.score(X, y + 3)
+    with pytest.raises(ValueError, match="^y must hold one of the classes"):
+        ratio.score(X, y[:-1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([1, 1, 1, 1], "y must hold two classes.*got \\[1\\]"),
+        ([0, -1, 0, -1], "y must hold two classes.*got \\[-1, 0\\]"),
+        ([0, 1, 2, 1], "Only binary classification.*multiclass.*got 3 classes"),
+        ([0, 0, 0, 1], "X must have at least 2 positive and 2 unlabelled rows, got 1 and 3"),
+    ],
+)
+def test_labels_that_are_no_pu_labels_are_refused(labels, message):
+    with pytest.raises(ValueError, match=message):
+        DensityRatioClassifier(0.5).fit(np.arange(8.0).reshape(4, 2), labels)
+
+
+@pytest.mark.filterwarnings("always::pu_shift.classifiers.LabelWarning")
+def test_a_1_that_does_not_mean_positive_is_reported():
+    X = np.random.default_rng(0).normal(size=(40, 1))
+    with pytest.warns(LabelWarning, match="\\[1, 2\\]: the greater one is taken as positive"):
+        DensityRatioClassifier(0.5).fit(X, np.repeat([1, 2], 20))
+
+
+@pytest.mark.parametrize("direction", ["p/u", "u/p"])
+@pytest.mark.parametrize(("test_prior", "alpha"), [(None, 0.5), (0.7, 0.5), (0.1, 0.3)])
+def test_ratio_probabilities_approach_the_posterior_at_the_test_prior(direction, test_prior, alpha):
+    classifier = DensityRatioClassifier(PRIOR, test_prior, alpha, direction, **RATIO)
+    classifier.fit_pu(X_P, X_U)
+    proba = classifier.predict_proba(GRID)
+    truth = posterior(GRID, test_prior or PRIOR)
+    assert proba.min() >= 0.0
+    assert proba.max() <= 1.0
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    # u/p has no upper bound and is fitted less well, as the paper finds.
+    assert np.mean(np.abs(proba[:, 1] - truth)) < (0.07 if direction == "p/u" else 0.2)
+    # The decision of least expected cost: positive where the posterior exceeds α.
+    far = np.abs(proba[:, 1] - alpha) > 1e-9
+    np.testing.assert_array_equal((classifier.predict(GRID) == 1)[far], (proba[:, 1] > alpha)[far])
+
+
+@given(prior=st.floats(0.02, 0.98), test_prior=st.floats(0.02, 0.98), alpha=st.floats(0.02, 0.98))
+def test_a_new_condition_needs_no_fit(ratio, prior, test_prior, alpha):
+    changed = pickle.loads(pickle.dumps(ratio)).set_params(
+        prior=prior, test_prior=test_prior, alpha=alpha
+    )
+    refitted = clone(changed).set_params(widths=ratio.ratio_.width, lams=ratio.ratio_.lam)
+    refitted.fit_pu(X_P[:100], X_U[:100])
+    refitted.ratio_ = ratio.ratio_
+    np.testing.assert_array_equal(changed.predict(GRID), refitted.predict(GRID))
+    assert changed.condition == Condition(prior, test_prior, alpha)
+
+
+def test_more_positives_to_come_never_lose_a_positive_prediction(ratio):
+    rows = ratio.predict_many(GRID, [{"test_prior": p} for p in (0.05, 0.3, 0.5, 0.7, 0.95)])
+    assert (np.diff(rows, axis=0) >= 0).all()
+    rows = ratio.predict_many(GRID, [{"alpha": a} for a in (0.05, 0.3, 0.5, 0.7, 0.95)])
+    assert (np.diff(rows, axis=0) <= 0).all()
+
+
+def test_many_conditions_take_one_evaluation(ratio, monkeypatch):
+    calls = []
+    evaluate = type(ratio.ratio_).__call__
+
+    def counted(self, X):
+        calls.append(len(X))
+        return evaluate(self, X)
+
+    monkeypatch.setattr(type(ratio.ratio_), "__call__", counted)
+    conditions = [Condition(PRIOR, 0.7), {"alpha": 0.2}, {"prior": 0.4, "test_prior": 0.1}, {}]
+    many = ratio.predict_many(GRID, conditions)
+    assert calls == [len(GRID)]
+    one_by_one = [
+        ratio.set_params(prior=PRIOR, test_prior=t, alpha=a).predict(GRID)
+        for t, a in ((0.7, 0.5), (None, 0.2))
+    ]
+    ratio.set_params(test_prior=None, alpha=0.5)
+    np.testing.assert_array_equal(many[:2], one_by_one)
+    np.testing.assert_array_equal(many[3], ratio.predict(GRID))
+
+
+@pytest.mark.parametrize("conditions", [[], [0.5], [{"gamma": 0.5}]])
+def test_conditions_that_are_none_are_refused(ratio, conditions):
+    with pytest.raises(ValueError, match="^conditions must"):
+        ratio.predict_many(GRID, conditions)
+
+
+def test_a_changed_direction_asks_for_a_fit(ratio):
+    changed = pickle.loads(pickle.dumps(ratio)).set_params(direction="u/p")
+    with pytest.raises(NotFittedError, match="^direction was 'p/u' in fit and is now 'u/p'"):
+        changed.predict(GRID)
+
+
+@pytest.mark.parametrize("loss", SURROGATES)
+@pytest.mark.parametrize("correction", [None, "nn"])
+@pytest.mark.parametrize("basis", ["linear", "gaussian"])
+def test_risk_minimisers_come_near_the_bayes_classifier(loss, correction, basis):
+    classifier = RiskMinimizationClassifier(
+        PRIOR, 0.6, loss=loss, basis=basis, correction=correction, n_centers=30, **FAST
+    ).fit_pu(X_P, X_U)
+    X, y = mixture(4000, 0.6, np.random.default_rng(2))
+    best = np.mean((posterior(X, 0.6) > 0.5) == (y > 0))
+    assert classifier.score(X, y) > best - 0.03
+    proba = classifier.predict_proba(X)[:, 1]
+    assert proba.min() >= 0.0
+    assert proba.max() <= 1.0
+    np.testing.assert_array_equal(proba > 0.5, classifier.predict(X) > 0)
+    if loss == "logistic" or basis == "gaussian":
+        # A line cannot follow the posterior's S; a sigmoid or a kernel can.
+        assert np.mean(np.abs(proba - posterior(X, 0.6))) < 0.12
+
+
+@pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
+def test_risk_probabilities_are_at_the_test_prior_whatever_the_cost(loss):
+    symmetric, costly = (
+        RiskMinimizationClassifier(PRIOR, 0.5, alpha, loss=loss, **FAST).fit_pu(X_P, X_U)
+        for alpha in (0.5, 0.25)
+    )
+    truth = posterior(GRID, 0.5)
+    for classifier in (symmetric, costly):
+        assert np.mean(np.abs(classifier.predict_proba(GRID)[:, 1] - truth)) < 0.12
+    # The decision is at the posterior α, not at ½.
+    np.testing.assert_array_equal(costly.predict(GRID) > 0, costly.predict_proba(GRID)[:, 1] > 0.25)
+    assert costly.predict(GRID).sum() > symmetric.predict(GRID).sum()
+
+
+@pytest.mark.parametrize(("test_prior", "alpha"), [(0.3, 0.2), (0.6, 0.8)])
+def test_equivalent_conditions_give_the_same_risk_minimiser(test_prior, alpha):
+    costly = RiskMinimizationClassifier(PRIOR, test_prior, alpha, **FAST).fit_pu(X_P, X_U)
+    equal = Condition(PRIOR, test_prior, alpha).prior_unif
+    shifted = RiskMinimizationClassifier(PRIOR, equal, **FAST).fit_pu(X_P, X_U)
+    np.testing.assert_array_equal(costly.decision_function(GRID), shifted.decision_function(GRID))
+
+
+@pytest.mark.parametrize("change", [{"test_prior": 0.7}, {"alpha": 0.2}, {"prior": 0.4}])
+def test_the_risk_minimiser_asks_for_a_fit_after_a_change(change):
+    classifier = RiskMinimizationClassifier(PRIOR, **FAST).fit_pu(X_P, X_U)
+    before = classifier.predict(GRID)
+    classifier.set_params(**change)
+    for method in (classifier.predict, classifier.predict_proba, classifier.decision_function):
+        with pytest.raises(NotFittedError, match="^fitted for Condition.*call fit again"):
+            method(GRID)
+    classifier.fit_pu(X_P, X_U).predict(GRID)
+    classifier.set_params(prior=PRIOR, test_prior=None, alpha=0.5).fit_pu(X_P, X_U)
+    np.testing.assert_array_equal(classifier.predict(GRID), before)
+
+
+def test_the_search_takes_the_candidate_of_least_held_out_risk():
+    one = {
+        lam: RiskMinimizationClassifier(PRIOR, basis="gaussian", widths=[1.0], lams=lam, n_steps=99)
+        for lam in (0.0, 100.0)
+    }
+    searched = clone(one[0.0]).set_params(lams=[100.0, 0.0], widths=[1e-3, 1.0])
+    searched.fit_pu(X_P, X_U)
+    assert (searched.width_, searched.lam_) == (1.0, 0.0)
+    np.testing.assert_allclose(
+        searched.decision_function(GRID), one[0.0].fit_pu(X_P, X_U).decision_function(GRID)
+    )
+    by_error = clone(searched).set_params(criterion="zero_one").fit_pu(X_P, X_U)
+    assert by_error.width_ == 1.0
+
+
+def test_a_prior_that_is_not_given_is_estimated():
+    P, U = pu_samples(300, 1200, 0.4, seed=3, gap=4.0)
+    ratio = DensityRatioClassifier(**RATIO)
+    with pytest.raises(NotFittedError):
+        _ = ratio.condition
+    ratio.fit_pu(P, U)
+    assert ratio.prior_ == pytest.approx(0.4, abs=0.1)
+    assert ratio.condition == Condition(ratio.prior_)
+    risk = RiskMinimizationClassifier(test_prior=0.6, **FAST).fit_pu(P, U)
+    assert risk.condition_ == Condition(risk.prior_, 0.6)
+    X, y = mixture(2000, 0.6, np.random.default_rng(4), gap=4.0)
+    assert risk.score(X, y) > 0.93
+
+
+class Deep(chainer.Chain):
+    """A network whose scores have a second axis of length 1."""
+
+    def __init__(self, n_out=1):
+        super().__init__()
+        with self.init_scope():
+            weights = np.linspace(-1, 1, 8, dtype=np.float32)
+            self.first = chainer.links.Linear(1, 8, initialW=weights[:, None])
+            self.second = chainer.links.Linear(8, n_out, initialW=np.tile(weights, (n_out, 1)))
+
+    def forward(self, x):
+        return self.second(chainer.functions.tanh(self.first(x)))
+
+
+@pytest.mark.parametrize("model", [MLP(1, 16, 1), Deep()])
+@pytest.mark.parametrize(("correction", "alpha"), [(None, 0.5), ("nn", 0.3)])
+def test_networks_are_trained_by_the_same_estimator(model, correction, alpha):
+    before = [parameter.array.copy() for parameter in model.params()]
+    classifier = RiskMinimizationClassifier(
+        PRIOR, 0.6, alpha, loss="logistic", correction=correction, model=model,
+        n_steps=300, n_batches=4, learning_rate=0.01,
+    )  # fmt: skip
+    X, y = mixture(2000, 0.6, np.random.default_rng(2))
+    cost = np.where(y > 0, 1.0 - alpha, alpha)
+    best = np.average((posterior(X, 0.6) > alpha) == (y > 0), weights=cost)
+    copied = clone(classifier).fit_pu(X_P, X_U)
+    assert copied.score(X, y, cost) > best - 0.04
+    for old, parameter in zip(before, model.params()):
+        np.testing.assert_array_equal(old, parameter.array)
+    again = classifier.fit_pu(X_P, X_U)
+    np.testing.assert_array_equal(again.decision_function(X), copied.decision_function(X))
+    np.testing.assert_allclose(
+        pickle.loads(pickle.dumps(again)).predict_proba(X), again.predict_proba(X)
+    )
+
+
+def test_a_networks_double_hinge_is_calibrated_on_its_training_scores():
+    classifier = RiskMinimizationClassifier(
+        PRIOR, 0.5, loss="double_hinge", model=MLP(1, 16, 1), n_steps=200, learning_rate=0.01
+    ).fit_pu(X_P, X_U)
+    assert np.mean(np.abs(classifier.predict_proba(GRID)[:, 1] - posterior(GRID, 0.5))) < 0.15
+
+
+def test_the_network_must_give_one_score_per_row_and_one_lam():
+    with pytest.raises(ValueError, match="^model must give one score per row, got shape"):
+        RiskMinimizationClassifier(PRIOR, model=Deep(2)).fit_pu(X_P, X_U)
+    with pytest.raises(ValueError, match="^lams must be one number with model, got 2"):
+        RiskMinimizationClassifier(PRIOR, model=Deep(), lams=[0.0, 1.0]).fit_pu(X_P, X_U)
+    decayed = RiskMinimizationClassifier(PRIOR, model=Deep(), lams=10.0, n_steps=99)
+    free = RiskMinimizationClassifier(PRIOR, model=Deep(), n_steps=99)
+    large, small = (
+        sum(float((p.array**2).sum()) for p in c.fit_pu(X_P, X_U).model_.params())
+        for c in (free, decayed)
+    )
+    assert small < large
+
+
+@pytest.mark.parametrize(
+    ("classifier", "message"),
+    [
+        (DensityRatioClassifier(1.5), "prior must lie strictly between 0 and 1, got 1.5"),
+        (DensityRatioClassifier(0.5, 0.0), "test_prior must lie strictly between 0 and 1"),
+        (DensityRatioClassifier(0.5, direction="n/u"), "direction must be one of"),
+        (DensityRatioClassifier(0.5, random_state=-1), "random_state must be an integer >= 0"),
+        (DensityRatioClassifier(0.5, random_state="x"), "random_state must be an integer >= 0"),
+        (RiskMinimizationClassifier(0.5, alpha=2), "alpha must lie strictly between 0 and 1"),
+        (RiskMinimizationClassifier(0.5, loss="zero_one"), "loss must be one of"),
+        (RiskMinimizationClassifier(0.5, basis="tree"), "basis must be one of"),
+        (RiskMinimizationClassifier(0.5, correction="max"), "correction must be one of None, 'nn'"),
+        (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
+        (RiskMinimizationClassifier(0.5, lams=-1.0), "lams must be finite numbers >= 0"),
+        (RiskMinimizationClassifier(0.5, basis="gaussian", widths=[0]), "widths must be finite"),
+    ],
+)
+def test_bad_parameters_are_named_in_one_line(classifier, message):
+    with pytest.raises(ValueError, match=f"^{message}") as error:
+        classifier.fit_pu(X_P, X_U)
+    assert "\n" not in str(error.value)
+
+
+def test_an_absent_gpu_is_a_clear_error(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    with pytest.raises(DeviceError, match="^gpu 0 needs CuPy"):
+        RiskMinimizationClassifier(PRIOR, gpu=0).fit_pu(X_P, X_U)
+
+
+def test_random_state_none_differs_and_a_number_repeats():
+    def ratio_of(random_state):
+        classifier = DensityRatioClassifier(
+            PRIOR, n_centers=5, widths=1.0, lams=0.1, random_state=random_state
+        )
+        return classifier.fit_pu(X_P, X_U).predict_ratio(GRID)
+
+    np.testing.assert_array_equal(ratio_of(3), ratio_of(np.int64(3)))
+    assert (ratio_of(None) != ratio_of(None)).any()
+
+
+def test_pipeline_grid_search_and_feature_names():
+    X = pd.DataFrame(np.concatenate([X_P, X_U]), columns=["size"])
+    y = np.repeat([1, 0], [len(X_P), len(X_U)])
+    pipeline = make_pipeline(
+        StandardScaler().set_output(transform="pandas"), DensityRatioClassifier(PRIOR, 0.6)
+    )
+    grid = {"densityratioclassifier__widths": [1e-3, 1.0], "densityratioclassifier__lams": [0.01]}
+    search = GridSearchCV(pipeline, grid, scoring=zero_one_scorer, cv=3).fit(X, y)
+    assert search.best_params_["densityratioclassifier__widths"] == 1.0
+    best = search.best_estimator_
+    assert best[-1].feature_names_in_.tolist() == ["size"]
+    low, high = (
+        best.set_params(densityratioclassifier__test_prior=p).predict(X).sum() for p in (0.1, 0.9)
+    )
+    assert low < high
+    risks = GridSearchCV(
+        RiskMinimizationClassifier(PRIOR, 0.6, n_steps=200, learning_rate=0.02),
+        {"lams": [0.0, 100.0]},
+        scoring=surrogate_scorer,
+        cv=3,
+    ).fit(X, y)
+    assert risks.best_params_ == {"lams": 0.0}
+    with pytest.raises(ValueError, match="feature names"):
+        risks.predict(X.rename(columns={"size": "weight"}))
+
+
+def test_float32_rows_stay_float32():
+    classifier = RiskMinimizationClassifier(PRIOR, **FAST)
+    classifier.fit_pu(X_P.astype(np.float32), X_U.astype(np.float32))
+    assert classifier.decision_function(GRID.astype(np.float32)).dtype == np.float32
+    mixed = classifier.fit_pu(X_P, X_U.astype(np.float32)).decision_function(GRID)
+    assert mixed.dtype == np.float64

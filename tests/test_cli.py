@@ -1,0 +1,161 @@
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pu_shift.cli import main
+from tests.mixtures import mixture, pu_samples
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("csv")
+    X_p, X_u = pu_samples(150, 450, 0.3, gap=4.0, d=2)
+    # Scales that differ a lot, as real tables have them.
+    rows = np.concatenate([X_p, X_u]) * [1.0, 1000.0]
+    data = pd.DataFrame(rows, columns=["size", "weight, g"])
+    data["labelled"] = np.repeat([1, 0], [150, 450])
+    data.to_csv(folder / "data.csv", index=False)
+    features = data.drop(columns="labelled")
+    features[:150].to_csv(folder / "p.csv", index=False, sep=";")
+    features[150:].iloc[:, ::-1].to_csv(folder / "u.csv", index=False, sep="\t")
+    X, y = mixture(400, 0.7, np.random.default_rng(1), gap=4.0, d=2)
+    new = pd.DataFrame(X * [1.0, 1000.0], columns=["size", "weight, g"])
+    new.insert(0, "id", [f"row {i}" for i in range(len(new))])
+    new.to_csv(folder / "new.csv", index=False)
+    np.savetxt(folder / "truth.txt", y)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(files):
+    path = files / "model.npz"
+    arguments = ["fit", str(files / "data.csv"), "--label", "labelled", "--prior", "0.3"]
+    assert main([*arguments, "--out", str(path)]) == 0
+    return path
+
+
+def test_a_first_session(files, model, tmp_path, capsys):
+    truth = np.loadtxt(files / "truth.txt")
+    shares = []
+    for prior in ("0.05", "0.7"):
+        out = tmp_path / "out.csv"
+        arguments = ["predict", str(model), str(files / "new.csv"), "--test-prior", prior]
+        assert main([*arguments, "--out", str(out)]) == 0
+        table = pd.read_csv(out)
+        assert list(table.columns) == ["label", "probability"]
+        assert table["probability"].between(0, 1).all()
+        np.testing.assert_array_equal(table["label"] == 1, table["probability"] > 0.5)
+        shares.append((table["label"] == 1).mean())
+    assert shares[0] < shares[1]
+    assert (table["label"] == truth).mean() > 0.9
+    assert "400 rows, " in capsys.readouterr().out
+    assert main(["predict", str(model), str(files / "new.csv"), "--alpha", "0.05"]) == 0
+    careful = pd.read_csv(__import__("io").StringIO(capsys.readouterr().out))
+    np.testing.assert_array_equal(careful["label"] == 1, careful["probability"] > 0.05)
+
+
+def test_two_files_are_the_same_data(files, model, tmp_path, capsys):
+    other = tmp_path / "other.npz"
+    arguments = ["fit", str(files / "p.csv"), str(files / "u.csv"), "--prior", "0.3"]
+    assert main([*arguments, "--out", str(other)]) == 0
+    assert "150 positive and 450 unlabelled rows of 2 features" in capsys.readouterr().out
+    outputs = []
+    for path in (model, other):
+        assert main(["predict", str(path), str(files / "new.csv")]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
+def test_risk_minimisation_says_that_it_must_be_fitted_again(files, tmp_path, capsys):
+    path = tmp_path / "risk.npz"
+    arguments = ["fit", str(files / "data.csv"), "--label", "labelled", "--out", str(path)]
+    options = ["--method", "risk", "--basis", "linear", "--non-negative", "--no-scale"]
+    assert main([*arguments, *options, "--prior", "0.3", "--test-prior", "0.6"]) == 0
+    assert main(["predict", str(path), str(files / "new.csv")]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(path), str(files / "new.csv"), "--test-prior", "0.7"]) == 2
+    error = capsys.readouterr().err
+    assert "was fitted for Condition(prior=0.3, test_prior=0.6" in error
+    assert "call fit again" in error
+
+
+def test_a_prior_is_estimated_when_it_is_not_given(files, tmp_path, capsys):
+    data = [str(files / "data.csv"), "--label", "labelled"]
+    assert main(["estimate-prior", *data, "--bootstrap", "10"]) == 0
+    words = capsys.readouterr().out.split()
+    assert float(words[1].rstrip(",")) == pytest.approx(0.3, abs=0.1)
+    assert words[2:4] == ["95%", "interval"]
+    assert main(["estimate-prior", *data, "--bootstrap", "0", "--method", "pen-l1"]) == 0
+    assert "interval" not in capsys.readouterr().out
+    assert main(["fit", *data, "--out", str(tmp_path / "m.npz")]) == 0
+    assert "(estimated)" in capsys.readouterr().out
+
+
+def test_reproduce_runs_a_table(tmp_path, capsys):
+    options = ["--datasets", "banana", "--methods", "p/u uLSIF", "--trials", "2", "--jobs", "1"]
+    assert main(["reproduce", "1", *options, "--out", str(tmp_path / "t1")]) == 0
+    assert "Table 1" in capsys.readouterr().out
+    assert main(["reproduce", "all", "--trials", "0"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "absent.csv", "--label", "y"], "data must be a file, got 'absent.csv'"),
+        (["fit", "data.csv"], "data must be one file with --label, or two files"),
+        (["fit", "p.csv", "u.csv", "--label", "y"], "data must be one file with --label"),
+        (["fit", "data.csv", "--label", "y"], "label: data.csv has no column 'y'"),
+        (["fit", "data.csv", "--label", "size"], "label: column 'size' must be 1 for labelled"),
+        (["fit", "zeros.csv", "--label", "y"], "label: column 'y' must mark both kinds of rows"),
+        (["fit", "p.csv", "zeros.csv"], "data: zeros.csv has no column 'size'"),
+        (["fit", "words.csv", "--label", "y"], "in row 2 of column 'a', found 'many'"),
+        (["fit", "empty.csv", "--label", "y"], "data: empty.csv has no rows"),
+        (["fit", "nothing.csv", "--label", "y"], "data: nothing.csv is not a CSV file"),
+        (["fit", "binary.csv", "--label", "y"], "data: binary.csv is not a CSV file"),
+        (["fit", "numbers.csv", "--label", "y"], "must begin with a line of column names"),
+        (["fit", "data.csv", "--label", "labelled", "--prior", "3"], "prior must lie strictly"),
+        (["predict", "model.npz", "zeros.csv"], "data: zeros.csv has no column 'size'"),
+        (["predict", "data.csv", "new.csv"], "data.csv is not a pu-shift model"),
+        (["predict", "model.npz", "new.csv", "--alpha", "2"], "alpha must lie strictly"),
+        (["predict", "model.npz", "new.csv", "--out", "no/where.csv"], "No such file"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(files, model, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(files)
+    (files / "zeros.csv").write_text("a,y\n1,0\n2,0\n")
+    (files / "words.csv").write_text("a,y\n1,0\nmany,1\n")
+    (files / "empty.csv").write_text("a,y\n")
+    (files / "nothing.csv").write_text("")
+    (files / "binary.csv").write_bytes(b"\xff\xfe\x00\x81")
+    (files / "numbers.csv").write_text("1,0\n2,1\n")
+    if arguments[0] == "fit":
+        arguments = [*arguments, "--out", "never.npz"]
+    capsys.readouterr()
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert message in error
+    assert not (files / "never.npz").exists()
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["estimate-prior"], ["reproduce"]])
+def test_help_teaches_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        main([*command, "--help"])
+    assert exit_info.value.code == 0
+    text = capsys.readouterr().out
+    assert "pu-shift" in text
+    assert (
+        command == ["estimate-prior"] or "pu-shift predict model.npz" in text or "example" in text
+    )
+
+
+def test_the_module_can_be_run():
+    done = subprocess.run(
+        [sys.executable, "-m", "pu_shift", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("pu-shift ")

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pu_shift import Condition, PURiskScorer, RiskMinimizationClassifier
+from pu_shift.classifiers import DensityRatioClassifier
+from pu_shift.risks import evaluate_risk
+from pu_shift.scorers import surrogate_scorer, zero_one_scorer
+from tests.mixtures import mixture, pu_samples
+
+PRIOR = 0.4
+X_P, X_U = pu_samples(500, 1500, PRIOR)
+X, Y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [500, 1500])
+
+
+@pytest.mark.parametrize(("test_prior", "alpha"), [(None, 0.5), (0.7, 0.5), (0.2, 0.3)])
+def test_the_zero_one_score_estimates_the_cost_on_labelled_test_data(test_prior, alpha):
+    classifier = DensityRatioClassifier(PRIOR, test_prior, alpha, widths=1.0, lams=0.1).fit(X, Y)
+    X_p, X_u = pu_samples(100_000, 100_000, PRIOR, seed=5)
+    estimate = -zero_one_scorer(
+        classifier, np.concatenate([X_p, X_u]), np.repeat([1, 0], [len(X_p), len(X_u)])
+    )
+    X_test, y_test = mixture(100_000, test_prior or PRIOR, np.random.default_rng(6))
+    cost = np.where(y_test > 0, 1.0 - alpha, alpha)
+    wrong = (classifier.predict(X_test) == 1) != (y_test > 0)
+    assert estimate == pytest.approx(np.mean(cost * wrong), abs=0.01)
+
+
+def test_the_surrogate_score_is_the_risk_of_the_training_loss():
+    classifier = RiskMinimizationClassifier(PRIOR, 0.6, loss="logistic", n_steps=99).fit(X, Y)
+    scores = classifier.decision_function(X)
+    risk = evaluate_risk(scores[Y == 1], scores[Y == 0], Condition(PRIOR, 0.6), "logistic")
+    assert surrogate_scorer(classifier, X, Y) == pytest.approx(-float(risk))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_posteriors_are_put_on_the_scale_of_the_loss(loss):
+    # By its own loss a well specified minimiser is best: its posterior, turned
+    # into a margin, must give the margin back.
+    trained = RiskMinimizationClassifier(PRIOR, 0.6, 0.4, loss="logistic", n_steps=400).fit(X, Y)
+    scores = trained.decision_function(X)
+    condition = trained.condition_
+    posterior = 1.0 / (1.0 + np.exp(-scores))
+    margins = scores if loss == "logistic" else 2.0 * posterior - 1.0
+    expected = evaluate_risk(margins[Y == 1], margins[Y == 0], condition, loss)
+    other = type("Other", (), {"condition": condition, "classes_": trained.classes_})()
+    other.predict_proba = trained.predict_proba
+    assert PURiskScorer(loss)(other, X, Y) == pytest.approx(-float(expected), abs=1e-6)
+
+
+def test_any_classifier_can_be_scored_when_the_condition_is_given():
+    scorer = PURiskScorer("zero_one", Condition(PRIOR, 0.6))
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    assert cross_val_score(pipeline, X, Y, scoring=scorer, cv=3).mean() > -0.25
+    with pytest.raises(ValueError, match="^condition must be given to the scorer: LogisticReg"):
+        zero_one_scorer(pipeline.fit(X, Y), X, Y)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="^loss must be one of None, 'squared'"):
+        PURiskScorer("hinge")
+    with pytest.raises(ValueError, match="^condition must be a Condition or None, got 0.3"):
+        PURiskScorer("zero_one", 0.3)
+    classifier = DensityRatioClassifier(PRIOR, widths=1.0, lams=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="^y must hold labelled positives and unlabelled rows"):
+        zero_one_scorer(classifier, X, np.zeros(len(X)))
+    assert repr(PURiskScorer("squared")) == "PURiskScorer(loss='squared', condition=None)"
