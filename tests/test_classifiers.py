@@ -45,7 +45,9 @@ def ratio():
         DensityRatioClassifier(prior=0.5, direction="u/p", basis="linear"),
         RiskMinimizationClassifier(prior=0.5),
         RiskMinimizationClassifier(prior=0.5, n_steps=50, loss="double_hinge", basis="gaussian"),
-        RiskMinimizationClassifier(prior=0.5, n_steps=50, loss="logistic", correction="nn"),
+        RiskMinimizationClassifier(
+            prior=0.05, test_prior=0.5, n_steps=200, loss="logistic", correction="nn"
+        ),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -55,7 +57,8 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize(
     "classifier",
     [
-        DensityRatioClassifier(prior=0.05, test_prior=0.5),
+        # Without positives in U the ratio has no bound: λ must not be too small.
+        DensityRatioClassifier(prior=0.05, test_prior=0.5, lams=[1e-3, 1e-2, 1e-1]),
         RiskMinimizationClassifier(prior=0.05, test_prior=0.5),
         RiskMinimizationClassifier(prior=0.05, test_prior=0.5, loss="double_hinge"),
     ],
