@@ -1,6 +1,5 @@
 import pickle
 
-import chainer
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pu_shift import MLP, Condition, DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift._chainer import chainer
 from pu_shift.classifiers import SURROGATES, LabelWarning
 from pu_shift.device import DeviceError
 from pu_shift.scorers import surrogate_scorer, zero_one_scorer

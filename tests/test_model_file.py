@@ -1,7 +1,6 @@
 import json
 import pickle
 
-import chainer
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from pu_shift import MLP, DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift._chainer import chainer
 from pu_shift.model_file import ModelFileError, load_model, save_model
 from tests.mixtures import pu_samples
 

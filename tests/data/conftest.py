@@ -23,6 +23,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     """Answers by the first part of the path: /serve, /cut, /stall, /redirect, /404 ..."""
 
     def do_GET(self):
+        # First, so that whoever has an answer finds its request recorded.
+        self.server.requests.append(self.path)
         _, action, _ = self.path.split("/", 2)
         body = self.server.body
         if action == "redirect":
@@ -40,7 +42,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
             if action == "stall":
                 self.server.release.wait(20)
-        self.server.requests.append(self.path)
 
     def log_message(self, *args):
         pass
