@@ -1,4 +1,5 @@
 import pickle
+import sys
 
 import numpy as np
 import pandas as pd
@@ -350,7 +351,7 @@ def test_bad_parameters_are_named_in_one_line(classifier, message):
 
 
 def test_an_absent_gpu_is_a_clear_error(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(DeviceError, match="^gpu 0 needs CuPy"):
         RiskMinimizationClassifier(PRIOR, gpu=0).fit_pu(X_P, X_U)
 
