@@ -2,7 +2,7 @@
 
 Three ways to train the same network on the same even-against-odd rows: nnPU
 that ignores the shift, the unbiased PU-shift risk, and nnPU-shift. Both
-directions of the shift are run, because they differ: see docs/which_method.md.
+directions of the shift are run, because they differ.
 
 Usage: python examples/mnist_nnpu.py --trials 3        (--gpu 0 on a GPU)
 """
