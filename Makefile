@@ -68,12 +68,14 @@ format: $(STAMP) ## rewrite the code in the project's format
 test: lint ## run every test (the first call sets everything up)
 	$(BIN)/python -m pytest $(ARGS)
 
-test-all: ## run the tests on every supported interpreter (PYTHONS=...)
-	@set -e; for version in $(PYTHONS); do \
+test-all: ## run the tests on every supported interpreter (PYTHONS=...) and with the oldest versions
+	@failed=; for version in $(PYTHONS); do \
 		echo "== Python $$version"; \
-		$(MAKE) --no-print-directory test PYTHON=$$version; \
-	done
-	$(MAKE) --no-print-directory test-oldest
+		$(MAKE) --no-print-directory test PYTHON=$$version || failed="$$failed $$version"; \
+	done; \
+	echo "== oldest versions"; \
+	$(MAKE) --no-print-directory test-oldest || failed="$$failed oldest"; \
+	test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
 
 test-oldest: ## run the tests with the oldest supported versions of everything
 	@oldest=$$(tools/find-python 3.9) && $$oldest -m venv --clear $(OLDEST)
