@@ -7,7 +7,7 @@ from pu_shift.experiment.settings import DATASETS, EXTRA_METHODS, METHODS
 # The palette of Okabe and Ito, without its yellow, which is too pale on white.
 _COLOURS = ("#E69F00", "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 METHOD_COLOURS = dict(zip((*METHODS, *EXTRA_METHODS), _COLOURS))
-DATASET_MARKERS = dict(zip(DATASETS, "osD^vP"))
+DATASET_MARKERS = dict(zip(DATASETS, "osD^v>"))  # all wide enough to be seen as hollow
 OTHER_COLOUR = "#777777"
 OTHER_MARKER = "X"
 
