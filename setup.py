@@ -35,6 +35,8 @@ setup(
         "scipy>=1.8,<2",
         "pandas>=1.4,<4",
         "matplotlib>=3.5,<4",
+        # Matplotlib 3.9, the last for Python 3.9, calls names that 3.3 warns about.
+        "pyparsing<3.3; python_version < '3.10'",
         # 1.2 has the parameter validation that the estimators rely on.
         "scikit-learn>=1.2,<2",
         # 1.4 is the first that yields results as they finish.
