@@ -36,15 +36,15 @@ class Loss:
 
     def value(self, z: Any) -> Any:
         """ℓ(z)."""
-        return self._value(*_prepare(z))
+        return _same_dtype(self._value, z)
 
     def derivative(self, z: Any) -> Any:
         """ℓ′(z)."""
-        return self._derivative(*_prepare(z))
+        return _same_dtype(self._derivative, z)
 
     def second_derivative(self, z: Any) -> Any:
         """ℓ″(z), where it exists, and 0 at the kinks of piecewise linear losses."""
-        return self._second_derivative(*_prepare(z))
+        return _same_dtype(self._second_derivative, z)
 
     def __repr__(self) -> str:
         return f"get_loss({self.name!r})"
@@ -201,6 +201,12 @@ def get_loss(loss: str | Loss) -> Loss:
     if isinstance(loss, Loss):
         return loss
     return LOSSES[one_of("loss", loss, LOSSES)]
+
+
+def _same_dtype(function: Any, z: Any) -> Any:
+    xp, z = _prepare(z)
+    # NumPy 1 makes float64 of a zero-dimensional float32 and a Python number.
+    return xp.astype(function(xp, z), z.dtype, copy=False)
 
 
 def _prepare(z: Any) -> tuple[Any, Any]:

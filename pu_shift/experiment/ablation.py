@@ -134,7 +134,7 @@ def effects(comparisons: dict[str, pd.DataFrame]) -> pd.DataFrame:
     table = table[["variant", "method", "cells", "consistent", "mean_abs_delta"]]
     reference = table[table["variant"] == next(iter(comparisons))]
     columns = ["method", "consistent", "mean_abs_delta"]
-    return table.merge(reference[columns], on="method", suffixes=("", "_chosen"))
+    return table.merge(reference[columns], how="left", on="method", suffixes=("", "_chosen"))
 
 
 def markdown(table: pd.DataFrame) -> str:
