@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from pu_shift.experiment.compare import headline
-from pu_shift.experiment.protocol import load_protocol
+from pu_shift.experiment.protocol import Protocol, load_protocol
 from pu_shift.experiment.runner import run_all
 from pu_shift.experiment.settings import DATASETS, METHODS, TABLES
 from pu_shift.experiment.store import write_atomic
@@ -35,19 +35,19 @@ class Variant:
 
 VARIANTS = (
     Variant("chosen protocol"),
-    Variant("150 centres", {"n_centers": 150}, (*RATIO, *KER)),
-    Variant("200 centres", {"n_centers": 200}, (*RATIO, *KER)),
+    Variant("100 centres of uLSIF", {"n_centers": 100}, RATIO),
+    Variant("200 centres of uLSIF", {"n_centers": 200}, RATIO),
+    Variant("100 centres of Ker", {"ker_centers": 100}, KER),
+    Variant("500 centres of Ker", {"ker_centers": 500}, KER),
     Variant("centres from P", {"center_source": "numerator"}, ("p/u uLSIF", *KER)),
     Variant("centres from U", {"center_source": "denominator"}, ("p/u uLSIF", *KER)),
-    Variant(
-        "six widths, 1/8 to 2",
-        {"width_factors": [1 / 8, 1 / 4, 1 / 2, 1, 3 / 2, 2]},
-        (*RATIO, *KER),
-    ),
-    Variant("smallest λ of uLSIF 1e-3", {"ratio_lams": [1e-3, 1e-2, 1e-1]}, (*RATIO, *KER)),
-    Variant("coefficients clipped at 0", {"clip_coefficients": True}, RATIO),
+    Variant("uLSIF widths 1/4, 1/2, 1, 2", {"width_factors": [1 / 4, 1 / 2, 1.0, 2.0]}, RATIO),
+    Variant("Ker widths as of uLSIF", {"ker_width_factors": Protocol().width_factors}, KER),
+    Variant("Ker widths 1/2, 1, 2", {"ker_width_factors": [1 / 2, 1.0, 2.0]}, KER),
     Variant("Ker width by its own risk", {"ker_width": "risk"}, KER),
-    Variant("λ of Ker as of uLSIF", {"ker_lams": [1e-2, 1e-1, 1.0]}, KER),
+    Variant("λ of uLSIF from 1e-3", {"ratio_lams": [1e-3, 1e-2, 1e-1]}, (*RATIO, *KER)),
+    Variant("coefficients clipped at 0", {"clip_coefficients": True}, RATIO),
+    Variant("λ of Ker as of uLSIF", {"ker_lams": Protocol().ratio_lams}, KER),
     Variant("250 steps", {"n_steps": 250}, RISK),
     Variant("1000 steps", {"n_steps": 1000}, RISK),
     Variant("learning rate 1e-2", {"learning_rate": 1e-2}, RISK),
