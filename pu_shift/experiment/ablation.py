@@ -37,7 +37,7 @@ VARIANTS = (
     Variant("chosen protocol"),
     Variant("100 centres of uLSIF", {"n_centers": 100}, RATIO),
     Variant("200 centres of uLSIF", {"n_centers": 200}, RATIO),
-    Variant("100 centres of Ker", {"ker_centers": 100}, KER),
+    Variant("200 centres of Ker", {"ker_centers": 200}, KER),
     Variant("500 centres of Ker", {"ker_centers": 500}, KER),
     Variant("centres from P", {"center_source": "numerator"}, ("p/u uLSIF", *KER)),
     Variant("centres from U", {"center_source": "denominator"}, ("p/u uLSIF", *KER)),
