@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from joblib import cpu_count
 
+from pu_shift._checks import positive_int
 from pu_shift.experiment.compare import headline
 from pu_shift.experiment.protocol import Protocol, load_protocol
 from pu_shift.experiment.runner import run_all
-from pu_shift.experiment.settings import DATASETS, METHODS, TABLES
+from pu_shift.experiment.settings import DATASETS, GUIDES, METHODS, TABLES
 from pu_shift.experiment.store import write_atomic
+from pu_shift.experiment.sweep import sweep
 
-# Only these tables may guide a choice; the appendix is run with it, never tuned on.
-GUIDES = (1, 2, 3)
 RATIO = ("u/p uLSIF", "p/u uLSIF")
 KER = ("DH-Ker", "Sq-Ker")
 RISK = ("DH-Lin", "DH-Ker", "Sq-Lin", "Sq-Ker")
@@ -195,9 +196,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--trials", type=int, default=10, help="trials of every variant")
     parser.add_argument("--out", default="results/protocol_search", help="results folder")
     parser.add_argument("--only", nargs="+", help="names of variants to run")
+    parser.add_argument(
+        "--sweep", action="store_true", help="map the Ker models instead, into ker_sweep.csv"
+    )
     options = parser.parse_args(argv)
     out, comparisons = Path(options.out), {}
     try:
+        if options.sweep:
+            positive_int("--trials", options.trials)
+            table = sweep(n_trials=options.trials, jobs=cpu_count())
+            out.mkdir(parents=True, exist_ok=True)
+            write_atomic(out / "ker_sweep.csv", table.round(2).to_csv(index=False))
+            return 0
         for variant in VARIANTS:
             if options.only and variant.name not in options.only:
                 continue
