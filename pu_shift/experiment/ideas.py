@@ -24,6 +24,7 @@ PRIORS = tuple(round(0.05 * i, 2) for i in range(2, 17))
 # The test set's prior: both rates of the explorer get half of the rows.
 TEST_PRIOR = 0.5
 LEVELS = np.linspace(0.0, 1.0, 201)
+RATE_TRIALS = 5
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Surfaces:
         For each π of a training set the estimate of π·p/u, the class posterior.
     rates : dict of float to (ndarray, ndarray)
         For each π the shares of positive and of negative test rows whose
-        estimate exceeds each of :data:`LEVELS`.
+        estimate exceeds each of :data:`LEVELS`, over five training sets.
     """
 
     x: np.ndarray
@@ -60,7 +61,7 @@ class Surfaces:
 
 
 def banana_surfaces(
-    protocol: Protocol, prior: float = 0.3, seed: int = 0, size: int = 61
+    protocol: Protocol, prior: float = 0.3, seed: int = 0, size: int = 49
 ) -> Surfaces:
     """Fit every method on trial 0 of the banana data and evaluate it on a grid.
 
@@ -87,7 +88,8 @@ def banana_surfaces(
 
     Examples
     --------
-    >>> surfaces = banana_surfaces(Protocol(n_steps=5), size=9)
+    >>> quick = Protocol(n_p=50, n_u=100, n_test=20, n_centers=5, n_folds=2, n_steps=1)
+    >>> surfaces = banana_surfaces(quick, size=9)
     >>> surfaces.scores["DH-Lin"][0.5].shape
     (9, 9)
     """
@@ -100,11 +102,18 @@ def banana_surfaces(
     def on_grid(values: np.ndarray) -> np.ndarray:
         return np.asarray(values, dtype=float).reshape(size, size)
 
-    def sample(prior: float) -> tuple[Draw, TrainingSet]:
+    def sample(prior: float, trial: int = 0) -> tuple[Draw, TrainingSet]:
         one = draw(
-            dataset, prior, TEST_PRIOR, protocol.n_p, protocol.n_u, protocol.n_test, seed, 0,
+            dataset,
+            prior,
+            TEST_PRIOR,
+            protocol.n_p,
+            protocol.n_u,
+            protocol.n_test,
+            seed,
+            trial,
             protocol.counts,
-        )  # fmt: skip
+        )
         return one, TrainingSet(one.positives, one.unlabeled, prior, protocol, one.seed)
 
     densities = {}
@@ -124,13 +133,15 @@ def banana_surfaces(
     }
     posteriors, rates = {}, {}
     for value in PRIORS:
-        one, training = sample(value)
-        decide = training.fit("p/u uLSIF", [value])[value].decide
         offset = Condition(value).alpha_unif
-        posteriors[value] = on_grid(decide(points)) + offset
-        X, labels = one.tests[TEST_PRIOR]
-        posterior = np.asarray(decide(X), dtype=float) + offset
-        rates[value] = tuple(
-            (posterior[labels == label, None] > LEVELS).mean(axis=0) for label in (1, -1)
-        )
+        found = []
+        for trial in range(RATE_TRIALS):
+            one, training = sample(value, trial)
+            decide = training.fit("p/u uLSIF", [value])[value].decide
+            if trial == 0:
+                posteriors[value] = on_grid(decide(points)) + offset
+            X, labels = one.tests[TEST_PRIOR]
+            posterior = np.asarray(decide(X), dtype=float) + offset
+            found.append([(posterior[labels == k, None] > LEVELS).mean(axis=0) for k in (1, -1)])
+        rates[value] = tuple(np.mean(found, axis=0))
     return Surfaces(x, y, densities, prior, scores, ratios, posteriors, rates)
