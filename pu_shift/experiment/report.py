@@ -145,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"error: cannot write to {options.out}: {error.strerror}", file=sys.stderr)
         return 2
-    print(f"{files[0]} and {len(files) - 1} figures beside it")
+    print(f"{files[0]}, and {len(files) - 1} files in {files[0].parent / 'figures'}")
     return 0
 
 

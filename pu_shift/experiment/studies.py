@@ -566,7 +566,16 @@ def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
         wspace=0.22,
     )
     figure.suptitle(study.title)
-    figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="lower center",
+        ncol=len(labels),
+        frameon=False,
+        handlelength=3.2,
+        columnspacing=1.2,
+        handletextpad=0.5,
+    )
     return figure
 
 

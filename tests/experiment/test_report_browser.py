@@ -15,7 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from pu_shift.experiment.ideas import LEVELS
+from pu_shift.experiment.ideas import LEVELS, PRIORS
 from pu_shift.experiment.page import page_data, render
 from pu_shift.experiment.results import read_results
 from pu_shift.experiment.settings import METHODS
@@ -210,6 +210,19 @@ def test_the_explorer_agrees_with_the_theory(page, prior, test_prior, alpha):
         found, false = (np.interp(level, LEVELS, rate) for rate in surfaces.rates[prior])
         cost = 2 * (alpha * (1 - test_prior) * false + (1 - alpha) * test_prior * (1 - found))
         assert page.reading(f"cost-{name}") == pytest.approx(cost, abs=1e-4)
+
+
+def test_every_training_prior_has_its_surface(page):
+    slider = page.one("#prior")
+    page.show(slider)
+    slider.send_keys(Keys.HOME)
+    for prior in PRIORS:
+        condition = Condition(prior, CONDITION.test_prior)
+        assert page.reading("alpha-unif") == condition.alpha_unif
+        share = (small_surfaces().posteriors[prior] > condition.alpha_unif).mean()
+        shown = page.one("#banana svg").get_attribute("aria-label")
+        assert f": {100 * share:.0f} %" in shown
+        slider.send_keys(Keys.ARROW_RIGHT)
 
 
 def test_the_keyboard_moves_a_slider_and_the_boundary(page):
