@@ -59,10 +59,9 @@ def render(results: Results, condition: Condition, surfaces: Surfaces | None = N
 
     Examples
     --------
-    >>> from pu_shift.experiment.results import Curves
+    >>> from pu_shift.experiment.compare import compare, summarize
     >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
     >>> trials = pd.DataFrame([{**cell, "trial": i, "accuracy": 70.0 + i} for i in range(3)])
-    >>> from pu_shift.experiment.compare import compare, summarize
     >>> results = Results({1: compare(summarize(trials))}, {1: trials}, [], [], [])
     >>> "71.0" in render(results, Condition(0.3, 0.5))
     True

@@ -57,9 +57,9 @@ def folder_of(tmp_path, **options):
     )
 
 
-@pytest.fixture
-def results(tmp_path):
-    return read_results(folder_of(tmp_path))
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return read_results(folder_of(tmp_path_factory.mktemp("results")))
 
 
 def test_the_page_is_whole_and_needs_nothing_else(results):

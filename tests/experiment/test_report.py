@@ -8,8 +8,9 @@ import pytest
 
 from pu_shift.data.dataset import DataError
 from pu_shift.experiment import report
+from pu_shift.experiment.idea_figures import relations_figure
 from pu_shift.experiment.page import page_data
-from pu_shift.experiment.report import main, write_report
+from pu_shift.experiment.report import main, report_figures, write_report
 from pu_shift.experiment.results import read_results
 from pu_shift.experiment.settings import METHODS
 from pu_shift.priors import Condition
@@ -69,12 +70,15 @@ def test_the_command_writes_the_page_and_every_figure_twice(folder, tmp_path, ca
     assert (prior, seed) == (0.4, 0)
 
 
-def test_two_reports_of_the_same_results_are_the_same_files(folder, tmp_path):
+def test_two_reports_of_the_same_results_are_the_same_files(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        report, "report_figures", lambda *_: [("relations", relations_figure(Condition(0.3)))]
+    )
     files = [
         write_report(read_results(folder), tmp_path / name, Condition(0.3, 0.5))
         for name in ("one", "two")
     ]
-    assert len(files[0]) == len(files[1])
+    assert len(files[0]) == len(files[1]) == 3
     for one, two in zip(*files):
         assert one.read_bytes() == two.read_bytes(), one.name
 
@@ -86,12 +90,17 @@ def test_without_the_data_the_page_is_built_without_their_pictures(
         raise DataError("banana: cannot be had\n  tried this\n  and that")
 
     monkeypatch.setattr(report, "banana_surfaces", unavailable)
+    monkeypatch.setattr(report, "report_figures", lambda *_: [])
     assert main([str(folder), "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().err == (
         "without pictures of the banana data: banana: cannot be had tried this and that\n"
     )
-    assert not (tmp_path / "out" / "figures" / "regions.png").exists()
     assert '"banana":null' in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_without_surfaces_there_is_no_figure_of_regions(folder):
+    figures = report_figures(read_results(folder), Condition(0.3, 0.5))
+    assert [next(figures)[0] for _ in range(3)] == ["relations", "ratios", "comparison_table1"]
 
 
 def test_the_protocol_of_the_run_makes_the_surfaces(folder, tmp_path, few_surfaces, monkeypatch):
