@@ -22,7 +22,7 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables test lint format docs test-all test-oldest clean
+.PHONY: help install data $(TABLES) $(STUDIES) tables report test lint format docs test-all test-oldest clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -52,6 +52,10 @@ $(STUDIES): $(STAMP)
 
 tables: $(STAMP) ## all seven tables, sharing work
 	$(BIN)/python experiments/all_tables.py $(ARGS)
+
+report: $(STAMP) ## a page and figures of the reference results (ARGS="results/all --out DIR": of others)
+	$(BIN)/python experiments/report.py $(or $(ARGS),results/reference)
+	$(if $(ARGS),,cp results/report/report.html docs/ && cp results/report/figures/regions.png docs/figures/)
 
 docs: $(STAMP) ## write the parts of the documents that come from code and results
 	$(BIN)/python tools/write_docs.py

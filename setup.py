@@ -24,7 +24,7 @@ setup(
     license="MIT",
     license_files=["LICENSE"],
     packages=find_packages(include=["pu_shift", "pu_shift.*"]),
-    package_data={"pu_shift": ["py.typed"]},
+    package_data={"pu_shift": ["py.typed"], "pu_shift.experiment": ["report_assets/*"]},
     python_requires=">=3.9,<3.14",
     install_requires=[
         # The last release; newer Python and NumPy are served by pu_shift._chainer.
@@ -63,6 +63,8 @@ setup(
             "pytest-xdist>=3.3",
             # Pinned: another release may format or lint differently.
             "ruff==0.17.4",
+            # Drives Chromium, where there is one, through the report's page.
+            "selenium>=4.11",
         ],
     },
     classifiers=[

@@ -1,16 +1,19 @@
-"""The figure that sets our means against the printed ones."""
+"""The figures that set our means against the printed ones."""
 
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pu_shift.experiment.style import OTHER_COLOUR, dataset_marker, method_colour
+from pu_shift.experiment.settings import BLOCK
+from pu_shift.experiment.style import OTHER_COLOUR, dataset_marker, delta_colour, method_colour
 
 
 def comparison_figure(comparison: pd.DataFrame, title: str = "") -> Figure:
@@ -37,10 +40,7 @@ def comparison_figure(comparison: pd.DataFrame, title: str = "") -> Figure:
     >>> len(comparison_figure(compare(ours, paper)).axes)
     1
     """
-    printed = comparison[comparison["paper_mean"].notna()]
-    methods = list(dict.fromkeys(printed["method"]))
-    if not methods:
-        raise ValueError("comparison must hold printed numbers, got none")
+    printed, methods = _printed(comparison)
     columns = min(3, len(methods))
     rows = -(-len(methods) // columns)
     width, height = 3.3 * columns + 0.5, 3.3 * rows + 1.2
@@ -76,6 +76,71 @@ def comparison_figure(comparison: pd.DataFrame, title: str = "") -> Figure:
     return figure
 
 
+def heat_map_figure(comparison: pd.DataFrame) -> Figure:
+    """Draw the differences from the printed means, a panel per method.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        From :func:`pu_shift.experiment.compare.compare`, with printed numbers.
+
+    Returns
+    -------
+    Figure
+        Rows are datasets, columns blocks of the tables; an asterisk marks what
+        is not consistent.
+
+    Examples
+    --------
+    >>> from pu_shift.experiment.compare import compare
+    >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
+    >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.0, "se": 0.5}])
+    >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
+    >>> len(heat_map_figure(compare(ours, paper)).axes)
+    1
+    """
+    printed, methods = _printed(comparison)
+    datasets = list(dict.fromkeys(printed["dataset"]))
+    blocks = list(dict.fromkeys(printed[BLOCK].itertuples(index=False, name=None)))
+    columns = min(2, len(methods))
+    rows = -(-len(methods) // columns)
+    width = columns * (0.52 * len(blocks) + 0.5) + 0.6
+    height = rows * (0.27 * len(datasets) + 0.4) + 1.25
+    figure = Figure(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for axes, method in zip(grid.flat, methods):
+        image = np.full((len(datasets), len(blocks), 3), 1.0)
+        for cell in printed[printed["method"] == method].itertuples():
+            block = (cell.prior, cell.test_prior, cell.given_prior)
+            row, column = datasets.index(cell.dataset), blocks.index(block)
+            image[row, column] = to_rgb(delta_colour(cell.delta))
+            mark = "*" if _inconsistent(cell) else ""
+            text = f"{round(cell.delta, 1) + 0.0:+.1f}{mark}"
+            axes.text(column, row, text, ha="center", va="center", fontsize=7)
+        axes.imshow(image, aspect="auto")
+        axes.set_title(method, fontsize=10)
+        axes.set_yticks(range(len(datasets)))
+        axes.set_yticklabels(datasets, fontsize=8)
+        axes.set_xticks(range(len(blocks)))
+        labels = [f"{prior:g}→{test:g}\n{given:g}" for prior, test, given in blocks]
+        axes.set_xticklabels(labels, fontsize=7)
+        axes.tick_params(length=0)
+    for axes in list(grid.flat)[len(methods) :]:
+        axes.remove()
+    figure.suptitle("Difference from the paper in points; * = not consistent", fontsize=11)
+    figure.text(0.5, 0.12 / height, "π→π′, and below the given prior", ha="center", fontsize=8)
+    figure.subplots_adjust(
+        left=0.75 / width,
+        right=1 - 0.1 / width,
+        bottom=0.65 / height,
+        top=1 - 0.65 / height,
+        wspace=0.04,
+        hspace=0.25,
+    )
+    return figure
+
+
 def png(figure: Figure) -> bytes:
     """Render a figure.
 
@@ -99,9 +164,44 @@ def png(figure: Figure) -> bytes:
     return content.getvalue()
 
 
+def pdf(figure: Figure) -> bytes:
+    """Render a figure for print.
+
+    Parameters
+    ----------
+    figure : Figure
+        Any figure.
+
+    Returns
+    -------
+    bytes
+        The content of a PDF file; it carries no date, so that equal figures are equal files.
+
+    Examples
+    --------
+    >>> pdf(Figure())[:4]
+    b'%PDF'
+    """
+    content = io.BytesIO()
+    figure.savefig(content, format="pdf", metadata={"CreationDate": None})
+    return content.getvalue()
+
+
+def _printed(comparison: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the cells with printed numbers, and their methods."""
+    printed = comparison[comparison["paper_mean"].notna()]
+    if printed.empty:
+        raise ValueError("comparison must hold printed numbers, got none")
+    return printed, list(dict.fromkeys(printed["method"]))
+
+
+def _inconsistent(cell: Any) -> bool:
+    return not pd.isna(cell.consistent) and not cell.consistent
+
+
 def _points(axes, cells: pd.DataFrame, colour: str) -> None:
     for cell in cells.itertuples():
-        hollow = not pd.isna(cell.consistent) and not cell.consistent
+        hollow = _inconsistent(cell)
         axes.errorbar(
             cell.paper_mean,
             cell.mean,

@@ -83,7 +83,7 @@ def write_outputs(
     The paper's numbers for this table are not at hand: nothing to compare with.
     """
     folder = Path(folder)
-    comparison = compare(_printed_order(summarize(trials), setting), paper)
+    comparison = compare(printed_order(summarize(trials), setting), paper)
     figure_path = folder / "comparison.png"
     text = [tables.text_table(comparison, setting, colour)]
     if comparison["paper_mean"].notna().any():
@@ -104,8 +104,28 @@ def write_outputs(
     return Comparison(comparison, figures_of_run, "\n\n".join(text))
 
 
-def _printed_order(summary: pd.DataFrame, setting: TableSetting) -> pd.DataFrame:
-    """Return the cells of the setting as the paper orders them, unknown names last."""
+def printed_order(summary: pd.DataFrame, setting: TableSetting) -> pd.DataFrame:
+    """Return the cells of a setting as the paper orders them, unknown names last.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        From :func:`pu_shift.experiment.compare.summarize`; may hold other settings too.
+    setting : TableSetting
+        The table.
+
+    Returns
+    -------
+    DataFrame
+        The rows of ``summary`` that belong to the table. ``ValueError`` if there is none.
+
+    Examples
+    --------
+    >>> row = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy")
+    >>> cells = pd.DataFrame([{**row, "method": name} for name in ("Sq-Ker", "DH-Lin")])
+    >>> printed_order(cells, TableSetting.shift(1, 0.3, 0.5, [0.5]))["method"].tolist()
+    ['DH-Lin', 'Sq-Ker']
+    """
     ranks = [
         {tuple(block): rank for rank, block in enumerate(setting.blocks)},
         {dataset: rank for rank, dataset in enumerate(DATASETS)},

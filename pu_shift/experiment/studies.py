@@ -35,7 +35,7 @@ from pu_shift.experiment.protocol import Protocol, load_protocol
 from pu_shift.experiment.runner import open_dataset
 from pu_shift.experiment.settings import DATASETS, EXTRA_METHODS, METHODS
 from pu_shift.experiment.store import environment, write_atomic
-from pu_shift.experiment.style import method_colour
+from pu_shift.experiment.style import method_colour, method_dash
 from pu_shift.links import LinearModel
 from pu_shift.priors import Condition, test_prior_from_alpha
 from pu_shift.training import train
@@ -541,7 +541,8 @@ def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
             points = part[part[study.by] == curve]
             x, mean = points[study.axis].to_numpy(), points["mean"].to_numpy()
             se = points["se"].fillna(0.0).to_numpy()
-            axes.plot(x, mean, color=colours[curve], label=curve, marker=".", markersize=4)
+            line = (0, method_dash(curve)) if method_dash(curve) else "-"
+            axes.plot(x, mean, color=colours[curve], linestyle=line, label=curve, marker=".")
             axes.fill_between(x, mean - se, mean + se, color=colours[curve], alpha=0.2, lw=0)
         axes.set_title(dataset)
         axes.grid(color="0.92")
@@ -565,7 +566,16 @@ def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
         wspace=0.22,
     )
     figure.suptitle(study.title)
-    figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="lower center",
+        ncol=len(labels),
+        frameon=False,
+        handlelength=3.2,
+        columnspacing=1.2,
+        handletextpad=0.5,
+    )
     return figure
 
 

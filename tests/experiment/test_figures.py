@@ -6,7 +6,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.image import imread
 
 from pu_shift.experiment.compare import compare, load_paper_table, summarize
-from pu_shift.experiment.figures import comparison_figure, png
+from pu_shift.experiment.figures import comparison_figure, heat_map_figure, pdf, png
 from pu_shift.experiment.settings import METHODS
 from pu_shift.experiment.style import method_colour
 from tests.experiment.simulate import trials
@@ -55,3 +55,23 @@ def test_png_is_an_image_and_pyplot_stays_out_of_it():
 def test_without_printed_numbers_there_is_no_figure():
     with pytest.raises(ValueError, match="comparison must hold printed numbers"):
         comparison_figure(compare(summarize(trials(lambda cell: 70.0))))
+
+
+def test_the_heat_map_shows_every_difference_and_marks_the_inconsistent():
+    table = comparison(methods=METHODS[:3])
+    figure = heat_map_figure(table)
+    assert [axes.get_title() for axes in figure.axes] == list(METHODS[:3])
+    for axes in figure.axes:
+        cells = table[table["method"] == axes.get_title()]
+        shown = [text.get_text() for text in axes.texts]
+        expected = [
+            f"{round(cell.delta, 1) + 0.0:+.1f}" + ("" if cell.consistent else "*")
+            for cell in cells.itertuples()
+        ]
+        assert shown == expected
+
+
+def test_pdf_carries_no_date():
+    content = pdf(comparison_figure(comparison(methods=METHODS[:1])))
+    assert content[:4] == b"%PDF"
+    assert b"CreationDate" not in content

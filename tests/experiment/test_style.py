@@ -4,7 +4,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from pu_shift.experiment.settings import DATASETS, EXTRA_METHODS, METHODS
-from pu_shift.experiment.style import dataset_marker, method_colour
+from pu_shift.experiment.style import dataset_marker, delta_colour, method_colour, method_dash
 
 # Linear RGB as seen without the red or the green cones (Viénot, Brettel and Mollon, 1999).
 VISION = {
@@ -28,3 +28,24 @@ def test_methods_can_be_told_apart_by_the_colour_blind(matrix):
 def test_every_dataset_has_its_own_marker():
     assert len({dataset_marker(name) for name in (*DATASETS, "mine")}) == len(DATASETS) + 1
     assert method_colour("mine") not in {method_colour(name) for name in METHODS}
+
+
+def test_every_method_has_its_own_dash():
+    dashes = [method_dash(name) for name in (*METHODS, *EXTRA_METHODS)]
+    assert len(set(dashes)) == len(dashes)
+    assert method_dash("mine") == ()
+
+
+def luminance(colour):
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def test_differences_are_paler_the_smaller_and_always_bear_black_text():
+    for sign in (1, -1):
+        levels = [luminance(delta_colour(sign * delta)) for delta in (0, 1, 3, 6, 10)]
+        assert levels == sorted(levels, reverse=True)
+        assert len(set(levels)) == 5
+        assert (levels[-1] + 0.05) / 0.05 > 7
+        assert delta_colour(sign * 30) == delta_colour(sign * 10)
+    assert delta_colour(5) != delta_colour(-5)
