@@ -93,6 +93,9 @@ def _import_chainer() -> types.ModuleType:
         # Chainer's own sources predate today's deprecations.
         for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", category)
+        # CuPy warns of libraries that are not needed here, and from 14 on has no cuDNN.
+        warnings.filterwarnings("ignore", category=UserWarning, module="cupy")
+        warnings.filterwarnings("ignore", "cuDNN is not enabled", UserWarning)
         module = importlib.import_module("chainer")
     as_strided = importlib.import_module("chainer.functions.array.as_strided")
     if not hasattr(numpy, "sctypes"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pu_shift._checks import one_of, positive, positive_int
-from pu_shift.device import array_namespace
+from pu_shift.device import array_namespace, beside
 
 CENTER_SOURCES = ("numerator", "denominator", "both")
 
@@ -303,4 +303,4 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     [[2.0]]
     """
     xp = array_namespace(X)
-    return xp.take(X, xp.asarray(rows), axis=0)
+    return xp.take(X, beside(rows, X), axis=0)

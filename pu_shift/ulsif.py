@@ -24,7 +24,7 @@ import numpy as np
 
 from pu_shift._checks import one_of, positive_int
 from pu_shift._seeds import Seed, child
-from pu_shift.device import array_namespace, to_numpy
+from pu_shift.device import array_namespace, beside, to_numpy
 from pu_shift.kernels import (
     CENTER_SOURCES,
     as_rows,
@@ -366,8 +366,8 @@ class ULSIF(DensityRatio):
     ) -> np.ndarray:
         """Held-out ½θᵀHθ − hᵀθ, averaged over the folds: (W, L)."""
         xp = array_namespace(h_sums)
-        n_nu = xp.asarray(n_nu.astype(np.float64))[:, None]
-        n_de = xp.asarray(n_de.astype(np.float64))[:, None, None]
+        n_nu = beside(n_nu.astype(np.float64), h_sums)[:, None]
+        n_de = beside(n_de.astype(np.float64), h_sums)[:, None, None]
         # Training sums are the totals less the fold's own: no second pass.
         h = (xp.sum(h_sums, axis=1, keepdims=True) - h_sums) / (xp.sum(n_nu) - n_nu)
         H = (xp.sum(H_sums, axis=1, keepdims=True) - H_sums) / (xp.sum(n_de) - n_de)
@@ -532,7 +532,7 @@ class KLIEP(DensityRatio):
         if n_widths > 1:
             folds = assign_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
             train = training_weights(folds, n_folds, np.float64)
-        train = xp.asarray(train)
+        train = beside(train, sums)
         max_iterations = positive_int("max_iterations", max_iterations)
         by_chunk = [
             list(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
@@ -592,7 +592,7 @@ def _solve_all(H: Any, h: Any, lams: np.ndarray) -> Any:
     values, vectors = _eigh(H)
     xp = array_namespace(h)
     projected = xp.matmul(xp.matrix_transpose(vectors), h[..., None])
-    return xp.matmul(vectors, projected / (values[..., None] + xp.asarray(lams)))
+    return xp.matmul(vectors, projected / (values[..., None] + beside(lams, h)))
 
 
 def _eigh(H: Any) -> tuple[Any, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,26 @@ class Draw:
     unlabeled_labels: np.ndarray
     tests: dict[float, tuple[np.ndarray, np.ndarray]]
     seed: np.random.SeedSequence
+
+    def send(self, device: Any) -> Draw:
+        """Copy the rows to a device, each array once; labels stay on the host.
+
+        Parameters
+        ----------
+        device
+            See :func:`pu_shift.device.get_device`.
+
+        Returns
+        -------
+        Draw
+            The same draw.
+        """
+        return replace(
+            self,
+            positives=device.send(self.positives),
+            unlabeled=device.send(self.unlabeled),
+            tests={prior: (device.send(X), y) for prior, (X, y) in self.tests.items()},
+        )
 
 
 def draw(

@@ -153,7 +153,7 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[d
             seed,
             task.trial,
             protocol.counts,
-        )
+        ).send(device)
         training = TrainingSet(
             sample.positives,
             sample.unlabeled,
