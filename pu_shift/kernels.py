@@ -217,8 +217,7 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
         rows = np.random.default_rng(seed).choice(X.shape[0], max_rows, replace=False)
         X = take_rows(X, np.sort(rows))
     distances = squared_distances(X, X)
-    n = X.shape[0]
-    above_diagonal = xp.triu(xp.ones((n, n), dtype=xp.int8), k=1) == 1
+    above_diagonal = xp.triu(xp.ones_like(distances, dtype=xp.int8), k=1) == 1
     median = _median(xp, xp.sqrt(distances[above_diagonal]))
     # Coinciding rows come out as rounding noise rather than 0.
     scale = float(xp.max(distances)) ** 0.5

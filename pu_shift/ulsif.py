@@ -194,7 +194,7 @@ class DensityRatio:
         """Yield φ(x) of the rows for each width; the distances are computed once."""
         if self.basis == "linear":
             xp = array_namespace(X)
-            yield xp.concat([X, xp.ones((X.shape[0], 1), dtype=X.dtype)], axis=1)
+            yield xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
             return
         centers = array_namespace(X).astype(self.centers, X.dtype)
         distances = squared_distances(X, centers)
@@ -577,7 +577,7 @@ def _em(components: Any, weights: Any, tolerance: float, max_iterations: int) ->
     xp = array_namespace(components)
     weights = weights / xp.sum(weights, axis=0)
     reached = xp.astype(xp.any(components > 0.0, axis=0), xp.float64)
-    beta = xp.ones((1, weights.shape[1]), dtype=xp.float64) * (reached / xp.sum(reached))[:, None]
+    beta = xp.ones_like(weights[:1, :]) * (reached / xp.sum(reached))[:, None]
     transposed = xp.matrix_transpose(components)
     for _ in range(max_iterations):
         gradient = xp.matmul(transposed, weights / xp.matmul(components, beta))
