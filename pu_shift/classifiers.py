@@ -434,7 +434,11 @@ class DensityRatioClassifier(_PUClassifier):
         [[-1], [1], [-1]]
         """
         own = self.condition
-        known = {"prior": own.prior, "test_prior": self.test_prior, "alpha": own.alpha}
+        known: dict[str, Any] = {
+            "prior": own.prior,
+            "test_prior": self.test_prior,
+            "alpha": own.alpha,
+        }
         wanted = []
         for item in conditions:
             if isinstance(item, Condition):
@@ -593,8 +597,8 @@ class RiskMinimizationClassifier(_PUClassifier):
         }
         with chainer.using_device(device):
             if self.model is None:
-                samples = device.send((X_p, X_u))
-                scores = self._fit_basis(*samples, target, lams, device, seed, options)
+                X_p, X_u = device.send((X_p, X_u))
+                scores = self._fit_basis(X_p, X_u, target, lams, device, seed, options)
             else:
                 scores = self._fit_network(X_p, X_u, target, lams, device, options)
         self.slope_ = _platt_slope(*scores, target) if self.loss == "double_hinge" else np.nan
@@ -622,7 +626,7 @@ class RiskMinimizationClassifier(_PUClassifier):
             centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
             widths = self._widths(device.xp.concatenate([X_p, X_u]))
-        best = None
+        best: Any = None
         for width in widths:
             features = [X_p, X_u]
             if centers is not None:
@@ -679,9 +683,9 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.model_ = copy.deepcopy(self.model)
         self.model_.to_device(device)
         self.width_, self.lam_ = np.nan, float(lams[0])
-        samples = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
-        train_network(self.model_, *samples, target, loss=self.loss, lam=self.lam_, **options)
-        return tuple(to_numpy(score_rows(self.model_, X)) for X in samples)
+        X_p, X_u = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
+        train_network(self.model_, X_p, X_u, target, loss=self.loss, lam=self.lam_, **options)
+        return to_numpy(score_rows(self.model_, X_p)), to_numpy(score_rows(self.model_, X_u))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """g(x): positive means the positive class.

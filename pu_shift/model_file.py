@@ -106,7 +106,8 @@ def save_model(path: PathLike, estimator: Any) -> None:
         )
     content = io.BytesIO()
     text = json.dumps(header, sort_keys=True).encode("utf-8")
-    np.savez(content, **{_HEADER: np.frombuffer(text, dtype=np.uint8)}, **arrays)
+    arrays[_HEADER] = np.frombuffer(text, dtype=np.uint8)
+    np.savez(content, **arrays)  # type: ignore[arg-type]  # its options have other names
     write_atomic(path, content.getvalue())
 
 
@@ -216,7 +217,9 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     return classifier if scaler is None else Pipeline([("scale", scaler), ("classify", classifier)])
 
 
-def _model(network: dict[str, int] | None, state: dict[str, np.ndarray], d: int, width: float):
+def _model(
+    network: dict[str, int] | None, state: dict[str, np.ndarray], d: int, width: float
+) -> Any:
     if network is not None:
         model = MLP(**network)
     elif "centers" in state:

@@ -72,7 +72,7 @@ def risk_weights(condition: Conditions, kind: str) -> tuple[np.ndarray, np.ndarr
     [[0.2], [0.6], [0.5]]
     """
     one_of("kind", kind, KINDS)
-    conditions = condition if isinstance(condition, (list, tuple)) else [condition]
+    conditions: Sequence[Any] = condition if isinstance(condition, (list, tuple)) else [condition]
     for item in conditions:
         if not isinstance(item, Condition):
             raise ValueError(f"condition must be a Condition or a list of them, got {item!r}")

@@ -104,9 +104,9 @@ def read_blocks(
     is_matrix = Path(path).suffix == ".npy"
     if names is None and not is_matrix:
         raise DataError(f"data: {path} must be a .npy file, the model's features have no names")
-    blocks = _npy_blocks if is_matrix else _csv_blocks
+    read = _npy_blocks if is_matrix else _csv_blocks
     first = 0
-    for rows, position in blocks(path, names, n_features, block_rows):
+    for rows, position in read(path, names or (), n_features, block_rows):
         yield Block(finite(path, rows, first), position, os.path.getsize(path))
         first += len(rows)
     if first == 0:
@@ -213,7 +213,7 @@ def _csv_blocks(
 
 
 def _npy_blocks(
-    path: str, names: Sequence[str] | None, n_features: int, block_rows: int
+    path: str, names: Sequence[str], n_features: int, block_rows: int
 ) -> Iterator[tuple[Any, int]]:
     with _reading(path, "NumPy matrix"):
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -229,7 +229,7 @@ def _npy_blocks(
             rows = np.array(matrix[start : start + block_rows])
             del matrix
             position = offset + (start + len(rows)) * row_bytes
-            yield (rows if names is None else pd.DataFrame(rows, columns=list(names))), position
+            yield (pd.DataFrame(rows, columns=list(names)) if len(names) else rows), position
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class CrossValidation:
 def cross_validate(
     features: Sequence[Any],
     conditions: Sequence[Condition],
-    lams: Sequence[float],
+    lams: Sequence[float] | np.ndarray,
     fold_weights: Sequence[Any],
     device: Any,
     *,
@@ -97,9 +97,11 @@ def cross_validate(
     )
     model = LinearModel(features[0].shape[1], len(stacked), dtype=features[0].dtype)
     model.to_device(device)
+    features_p, features_u = features
     train(
         model,
-        *features,
+        features_p,
+        features_u,
         stacked,
         loss=loss,
         kind="pu-shift",

@@ -170,9 +170,9 @@ def train(
             state.update(next(batches), learning_rate * fix2**0.5 / fix1, beta1, beta2, eps)
     model.W.array[...] = state.parameters[:-1]
     model.b.array[...] = state.parameters[-1]
-    snapshots = np.stack(snapshots)
+    stacked = np.stack(snapshots)
     return TrainingResult(
-        tuple(steps), snapshots[:, :-1], snapshots[:, -1], np.stack(risks), np.stack(objectives)
+        tuple(steps), stacked[:, :-1], stacked[:, -1], np.stack(risks), np.stack(objectives)
     )
 
 

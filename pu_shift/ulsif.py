@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0)
 DEFAULT_LAMS = tuple(float(lam) for lam in np.logspace(-3, 1, 9))
 BASES = ("gaussian", "linear")
 SELECTIONS = ("kfold", "loo")
+_Ratio = TypeVar("_Ratio", bound="DensityRatio")
 
 
 class GridEdgeWarning(UserWarning):
@@ -66,6 +67,14 @@ class DensityRatio:
         (len(widths), len(lams)) validation scores, lower is better; NaN when
         there was only one candidate and nothing to choose.
     """
+
+    centers: Any
+    width: float
+    lam: float
+    coefficients: Any
+    widths: np.ndarray
+    lams: np.ndarray
+    scores: np.ndarray
 
     def __init__(
         self,
@@ -110,13 +119,13 @@ class DensityRatio:
 
     @classmethod
     def restore(
-        cls,
+        cls: type[_Ratio],
         coefficients: Any,
         n_columns: int,
         centers: Any = None,
         width: float = float("nan"),
         lam: float = float("nan"),
-    ) -> DensityRatio:
+    ) -> _Ratio:
         """Make a fitted ratio of its parts, without the samples.
 
         Parameters

@@ -124,7 +124,7 @@ def draw(
     _checks.one_of("counts", counts, COUNTS)
     test_priors = [
         _checks.open_unit("test_prior", value)
-        for value in (test_prior if np.ndim(test_prior) else [test_prior])
+        for value in np.atleast_1d(np.asarray(test_prior, dtype=object))
     ]
     entropy = [
         _checks.positive_int("seed", seed, least=0),
