@@ -58,6 +58,7 @@ setup(
             "densratio==0.3.0",
             "distributed>=2023.3",
             "hypothesis>=6.80",
+            "mypy>=1.11",
             "pytest>=7.4",
             "pytest-cov>=4.1",
             "pytest-timeout>=2.2",

@@ -106,7 +106,7 @@ def read_blocks(
         raise DataError(f"data: {path} must be a .npy file, the model's features have no names")
     read = _npy_blocks if is_matrix else _csv_blocks
     first = 0
-    for rows, position in read(path, names or (), n_features, block_rows):
+    for rows, position in read(path, () if names is None else names, n_features, block_rows):
         yield Block(finite(path, rows, first), position, os.path.getsize(path))
         first += len(rows)
     if first == 0:

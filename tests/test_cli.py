@@ -81,6 +81,17 @@ def test_large_files_are_streamed(files, model, tmp_path, capsys):
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
 
+def test_a_bar_shows_the_progress_on_a_terminal(files, model, tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    out = ["--out", str(tmp_path / "out.csv")]
+    assert main(["predict", str(model), str(files / "new.csv"), *out]) == 0
+    assert "predict: 100%" in sys.stderr.getvalue()
+
+
 def test_two_files_are_the_same_data(files, model, tmp_path, capsys):
     other = tmp_path / "other.npz"
     arguments = ["fit", str(files / "p.csv"), str(files / "u.csv"), "--prior", "0.3"]

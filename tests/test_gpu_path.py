@@ -82,30 +82,9 @@ def test_the_gpu_suite_passes_on_the_stand_in():
     assert "deselected" not in result.stdout
 
 
-TRANSFERS = """
-import json
-import sys
-
-import cupy
-from pu_shift.experiment.runner import run_task, Task
-from pu_shift.experiment.protocol import Protocol
-from pu_shift.experiment.settings import METHODS, Block
-
-blocks = (Block(0.3, 0.5, 0.5), Block(0.3, 0.5, 0.4), Block(0.3, 0.7, 0.7))
-task = Task("banana", None, 0.3, 0, blocks, METHODS)
-protocol = Protocol(n_steps=10, n_batches=2)
-results = [run_task(task, protocol, 0, gpu) for gpu in (-1, 0)]
-for rows in results:
-    for row in rows:
-        del row["seconds"]
-        row.update((key, str(value)) for key, value in row.items())
-print(json.dumps({"cpu": results[0], "gpu": results[1], "crossings": cupy.crossings}))
-"""
-
-
 @pytest.fixture(scope="module")
 def transfers():
-    result = python("-c", TRANSFERS)
+    result = python("tests/doubles/transfers.py", "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     names = ("to", "shape", "dtype", "digest", "source", "caller")
