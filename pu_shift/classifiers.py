@@ -625,7 +625,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         if self.basis == "gaussian":
             centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
-            widths = self._widths(device.xp.concatenate([X_p, X_u]))
+            widths = self._widths(device.xp, X_p, X_u)
         best: Any = None
         for width in widths:
             features = [X_p, X_u]
@@ -660,10 +660,10 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.width_, self.lam_ = float(width), float(lam)
         return held_out
 
-    def _widths(self, rows: Any) -> np.ndarray:
+    def _widths(self, xp: Any, X_p: Any, X_u: Any) -> np.ndarray:
         if self.widths is not None:
             return check_grid("widths", self.widths, allow_zero=False)
-        return np.array(RISK_WIDTH_FACTORS) * median_distance(rows)
+        return np.array(RISK_WIDTH_FACTORS) * median_distance(xp.concatenate([X_p, X_u]))
 
     def _fit_network(
         self,

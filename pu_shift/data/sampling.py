@@ -58,6 +58,14 @@ class Draw:
         -------
         Draw
             The same draw.
+
+        Examples
+        --------
+        >>> from pu_shift.device import get_device
+        >>> seed = np.random.SeedSequence(0)
+        >>> sample = Draw(np.ones((2, 1)), np.ones((3, 1)), np.ones(3), {}, seed)
+        >>> sample.send(get_device(-1)).positives.shape
+        (2, 1)
         """
         return replace(
             self,
