@@ -3,7 +3,6 @@
 import tracemalloc
 import warnings
 
-import array_api_strict
 import numpy as np
 import pytest
 from densratio.RuLSIF import search_sigma_and_lambda
@@ -18,6 +17,7 @@ from pu_shift.kernels import gaussian_kernel, median_distance
 from pu_shift.priors import ratio_bounds
 from pu_shift.selection import assign_folds
 from pu_shift.ulsif import KLIEP, ULSIF, WIDTH_FACTORS, GridEdgeWarning, loo_losses
+from tests.strict import back, there
 
 rng = np.random.default_rng(0)
 NU, DE = rng.normal(0.5, 1.0, (30, 2)), rng.normal(0.0, 1.3, (40, 2))
@@ -276,15 +276,11 @@ def test_device_purity(estimator, monkeypatch):
     On its second device no array reaches NumPy unless it is sent there: only
     the scores of the selection are.
     """
-    there, host = (array_api_strict.Device(name) for name in ("device1", "CPU_DEVICE"))
     sent = []
 
     def send(array):
         sent.append(array.shape)
-        return np.asarray(array.to_device(host))
-
-    def strict(array):
-        return array_api_strict.asarray(array, device=there)
+        return back(array)
 
     monkeypatch.setattr(ulsif, "to_numpy", send)
     options = {"widths": WIDTHS, "n_centers": 12, "bounds": (0.0, 5.0), "chunk_rows": 16}
@@ -294,14 +290,12 @@ def test_device_purity(estimator, monkeypatch):
         make, options = ULSIF, {"basis": "linear", "lams": LAMS}
     else:
         make, options = ULSIF, {**options, "lams": LAMS, "selection": estimator}
-    device = make(strict(NU), strict(DE), **options)
+    device = make(there(NU), there(DE), **options)
     assert sent == ([device.scores.shape] if estimator in ("kfold", "linear") else [])
     monkeypatch.undo()
     plain = make(NU, DE, **options)
     np.testing.assert_allclose(device.scores, plain.scores, rtol=1e-9)
-    result = device(strict(DE))
-    assert result.device == there
-    np.testing.assert_allclose(np.asarray(result.to_device(host)), plain(DE), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(back(device(there(DE))), plain(DE), rtol=1e-6, atol=1e-9)
 
 
 def test_a_million_denominators_fit_in_a_gigabyte():
