@@ -57,9 +57,8 @@ $(STUDIES): $(STAMP)
 tables: $(STAMP) ## all seven tables, sharing work
 	$(BIN)/python experiments/all_tables.py $(ARGS)
 
-docs: $(STAMP) ## write docs/PROTOCOL.md from the code
-	$(BIN)/python -c 'from pu_shift.experiment.protocol import protocol_markdown as p; print(p(), end="")' \
-		> docs/PROTOCOL.md
+docs: $(STAMP) ## write the parts of the documents that come from code and results
+	$(BIN)/python tools/write_docs.py
 
 lint: $(STAMP) ## check the code with ruff (lint and format)
 	$(BIN)/ruff check .

@@ -5,13 +5,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pu_shift.experiment.compare import headline, load_paper_table
+from pu_shift.experiment.compare import load_paper_table
 from pu_shift.experiment.outputs import write_outputs
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.runner import Task, run_task
-from pu_shift.experiment.settings import CELL, METHODS, TABLES
+from pu_shift.experiment.settings import CELL, TABLES
 from pu_shift.experiment.store import read_trials
-from pu_shift.experiment.tables import text_headline
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
@@ -37,12 +36,6 @@ def test_the_summary_is_that_of_the_trials(number, tmp_path):
     pd.testing.assert_frame_equal(
         pd.read_csv(tmp_path / "summary.csv"), pd.read_csv(folder / "summary.csv")
     )
-
-
-def test_the_readme_shows_the_headline_of_the_reference_run():
-    frames = [pd.read_csv(REFERENCE / f"table{number}" / "summary.csv") for number in (1, 2, 3)]
-    shown = text_headline(headline(pd.concat(frames))).splitlines()[: 1 + len(METHODS)]
-    assert "\n".join(shown) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from joblib import cpu_count
 
+from pu_shift._checks import positive_int
 from pu_shift.device import DeviceError
 from pu_shift.experiment.compare import headline
-from pu_shift.experiment.protocol import load_protocol
+from pu_shift.experiment.protocol import Protocol, load_protocol
 from pu_shift.experiment.runner import run_all
-from pu_shift.experiment.settings import DATASETS, METHODS, TABLES
+from pu_shift.experiment.settings import DATASETS, GUIDES, METHODS, TABLES
 from pu_shift.experiment.store import write_atomic
+from pu_shift.experiment.sweep import sweep
 
-# Only these tables may guide a choice; the appendix is run with it, never tuned on.
-GUIDES = (1, 2, 3)
 RATIO = ("u/p uLSIF", "p/u uLSIF")
 KER = ("DH-Ker", "Sq-Ker")
 RISK = ("DH-Lin", "DH-Ker", "Sq-Lin", "Sq-Ker")
@@ -36,19 +37,19 @@ class Variant:
 
 VARIANTS = (
     Variant("chosen protocol"),
-    Variant("150 centres", {"n_centers": 150}, (*RATIO, *KER)),
-    Variant("200 centres", {"n_centers": 200}, (*RATIO, *KER)),
+    Variant("100 centres of uLSIF", {"n_centers": 100}, RATIO),
+    Variant("200 centres of uLSIF", {"n_centers": 200}, RATIO),
+    Variant("200 centres of Ker", {"ker_centers": 200}, KER),
+    Variant("500 centres of Ker", {"ker_centers": 500}, KER),
     Variant("centres from P", {"center_source": "numerator"}, ("p/u uLSIF", *KER)),
     Variant("centres from U", {"center_source": "denominator"}, ("p/u uLSIF", *KER)),
-    Variant(
-        "six widths, 1/8 to 2",
-        {"width_factors": [1 / 8, 1 / 4, 1 / 2, 1, 3 / 2, 2]},
-        (*RATIO, *KER),
-    ),
-    Variant("smallest λ of uLSIF 1e-3", {"ratio_lams": [1e-3, 1e-2, 1e-1]}, (*RATIO, *KER)),
-    Variant("coefficients clipped at 0", {"clip_coefficients": True}, RATIO),
+    Variant("uLSIF widths 1/4, 1/2, 1, 2", {"width_factors": [1 / 4, 1 / 2, 1.0, 2.0]}, RATIO),
+    Variant("Ker widths as of uLSIF", {"ker_width_factors": Protocol().width_factors}, KER),
+    Variant("Ker widths 1/2, 1, 2", {"ker_width_factors": [1 / 2, 1.0, 2.0]}, KER),
     Variant("Ker width by its own risk", {"ker_width": "risk"}, KER),
-    Variant("λ of Ker as of uLSIF", {"ker_lams": [1e-2, 1e-1, 1.0]}, KER),
+    Variant("λ of uLSIF from 1e-3", {"ratio_lams": [1e-3, 1e-2, 1e-1]}, (*RATIO, *KER)),
+    Variant("coefficients clipped at 0", {"clip_coefficients": True}, RATIO),
+    Variant("λ of Ker as of uLSIF", {"ker_lams": Protocol().ratio_lams}, KER),
     Variant("250 steps", {"n_steps": 250}, RISK),
     Variant("1000 steps", {"n_steps": 1000}, RISK),
     Variant("learning rate 1e-2", {"learning_rate": 1e-2}, RISK),
@@ -199,9 +200,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", default="results/protocol_search", help="results folder")
     parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU")
     parser.add_argument("--only", nargs="+", help="names of variants to run")
+    parser.add_argument(
+        "--sweep", action="store_true", help="map the Ker models instead, into ker_sweep.csv"
+    )
     options = parser.parse_args(argv)
     out, comparisons = Path(options.out), {}
     try:
+        if options.sweep:
+            positive_int("--trials", options.trials)
+            table = sweep(n_trials=options.trials, jobs=cpu_count())
+            out.mkdir(parents=True, exist_ok=True)
+            write_atomic(out / "ker_sweep.csv", table.round(2).to_csv(index=False))
+            return 0
         for variant in VARIANTS:
             if options.only and variant.name not in options.only:
                 continue

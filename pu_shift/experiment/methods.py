@@ -84,7 +84,6 @@ class TrainingSet:
         self.device = get_device() if device is None else device
         self.positives, self.unlabeled = self.device.send((positives, unlabeled))
         self.prior, self.protocol, self.seed = prior, protocol, seed
-        self._ratios: dict[tuple[str, str], ULSIF] = {}
 
     def fit(self, method: str, given_priors: Sequence[float]) -> dict[float, Fitted]:
         """Fit one method for every given test prior.
@@ -115,42 +114,49 @@ class TrainingSet:
 
     @cached_property
     def _centers(self) -> Any:
-        return choose_centers(
-            self.positives,
-            self.unlabeled,
-            self.protocol.n_centers,
-            self.protocol.center_source,
-            child(self.seed, 0),
-        )
+        return self._draw_centers(self.protocol.n_centers)
 
     @cached_property
-    def _widths(self) -> np.ndarray:
-        return np.array(self.protocol.width_factors) * self._median
+    def _ker_centers(self) -> Any:
+        return self._draw_centers(self.protocol.ker_centers)
 
-    def _ratio(self, direction: str, basis: str) -> ULSIF:
-        """Fit a density ratio, once: several given priors and the Ker models use it."""
-        if (direction, basis) not in self._ratios:
-            protocol = self.protocol
-            samples = (self.positives, self.unlabeled)
-            gaussian = {"centers": self._centers, "widths": self._widths}
-            with warnings.catch_warnings():
-                # The grid is the protocol's; its edge is no news to the user.
-                warnings.simplefilter("ignore", GridEdgeWarning)
-                self._ratios[direction, basis] = ULSIF(
-                    *(samples if direction == "p/u" else samples[::-1]),
-                    **(gaussian if basis == "gaussian" else {"basis": basis}),
-                    lams=protocol.ratio_lams,
-                    n_folds=protocol.n_folds,
-                    clip_coefficients=protocol.clip_coefficients,
-                    seed=child(self.seed, 1),
-                )
-        return self._ratios[direction, basis]
+    def _draw_centers(self, n: int) -> Any:
+        return choose_centers(
+            self.positives, self.unlabeled, n, self.protocol.center_source, child(self.seed, 0)
+        )
+
+    def _ratio(self, direction: str, **basis: Any) -> ULSIF:
+        protocol, samples = self.protocol, (self.positives, self.unlabeled)
+        with warnings.catch_warnings():
+            # The grid is the protocol's; its edge is no news to the user.
+            warnings.simplefilter("ignore", GridEdgeWarning)
+            return ULSIF(
+                *(samples if direction == "p/u" else samples[::-1]),
+                **basis,
+                lams=protocol.ratio_lams,
+                n_folds=protocol.n_folds,
+                clip_coefficients=protocol.clip_coefficients,
+                seed=child(self.seed, 1),
+            )
+
+    @cached_property
+    def _ker_widths(self) -> np.ndarray:
+        """The Ker models' candidates: one when uLSIF chooses among them."""
+        widths = np.array(self.protocol.ker_width_factors) * self._median
+        if self.protocol.ker_width == "ratio" and len(widths) > 1:
+            ratio = self._ratio("p/u", centers=self._ker_centers, widths=widths)
+            widths = np.array([ratio.width])
+        return widths
 
     def _fit_ratio(
         self, direction: str, basis: str, given_priors: Sequence[float]
     ) -> dict[float, Fitted]:
         """Fit the ratio once; a given prior moves only the threshold."""
-        ratio = self._ratio(direction, basis)
+        if basis == "linear":
+            ratio = self._ratio(direction, basis=basis)
+        else:
+            widths = np.array(self.protocol.width_factors) * self._median
+            ratio = self._ratio(direction, centers=self._centers, widths=widths)
         hyper = {"width": ratio.width, "lam": ratio.lam, "step": np.nan}
 
         def decider(given: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -176,7 +182,7 @@ class TrainingSet:
     @cached_property
     def _distances(self) -> tuple[Any, Any]:
         return tuple(
-            squared_distances(rows, self._centers) for rows in (self.positives, self.unlabeled)
+            squared_distances(rows, self._ker_centers) for rows in (self.positives, self.unlabeled)
         )
 
     def _fit_risk(
@@ -186,9 +192,7 @@ class TrainingSet:
         protocol, given_priors = self.protocol, list(given_priors)
         lams, widths = protocol.lin_lams, np.array([np.nan])
         if kernel:
-            lams, widths = protocol.ker_lams, self._widths
-            if protocol.ker_width == "ratio":
-                widths = np.array([self._ratio("p/u", "gaussian").width])
+            lams, widths = protocol.ker_lams, self._ker_widths
         scores, models = [], []
         for width in widths:
             if kernel:
@@ -240,7 +244,7 @@ class TrainingSet:
         def decide(X: np.ndarray) -> np.ndarray:
             rows = self.device.send(X)
             if not np.isnan(width):
-                rows = kernel_from_distances(squared_distances(rows, self._centers), width)
+                rows = kernel_from_distances(squared_distances(rows, self._ker_centers), width)
             return to_numpy(rows @ weights + bias)
 
         return decide

@@ -191,3 +191,6 @@ TABLES = {
         TableSetting.shift(7, 0.8, 0.4, [0.4, 0.6, 0.8]),
     )
 }
+
+# Only these tables may guide a choice; the appendix is run with it, never tuned on.
+GUIDES = (1, 2, 3)

@@ -29,7 +29,9 @@ LOSS = {
 PROTOCOL = Protocol(
     n_folds=3,
     n_centers=20,
+    ker_centers=20,
     width_factors=(0.5, 1.0),
+    ker_width_factors=(0.5, 1.0),
     ratio_lams=(1e-2, 1e-1, 1.0),
     learning_rate=2e-2,
     n_batches=2,
@@ -206,18 +208,22 @@ def test_the_zero_one_criterion_selects_by_the_held_out_error():
 
 
 @pytest.mark.parametrize("method", ["DH-Ker", "Sq-Ker"])
-def test_the_width_of_the_ratio_serves_the_kernel_models(method):
-    data = training_set(changed(ker_width="ratio"))
-    ratio = data.fit("p/u uLSIF", GIVEN)[0.3]
-    (factor,) = (f for f in (0.5, 1.0) if np.isclose(ratio.hyper["width"], f * median()))
-    only = training_set(changed(width_factors=(factor,))).fit(method, GIVEN)
+def test_the_ratio_on_their_centres_chooses_the_width_of_the_kernel_models(method):
+    protocol = {"ker_centers": 15, "ker_width_factors": (0.4, 0.8, 1.6)}
+    data = training_set(changed(ker_width="ratio", **protocol))
+    # The same uLSIF as a method of its own.
+    twin = changed(n_centers=15, width_factors=protocol["ker_width_factors"])
+    width = training_set(twin).fit("p/u uLSIF", GIVEN)[0.3].hyper["width"]
+    (factor,) = (f for f in protocol["ker_width_factors"] if np.isclose(width, f * median()))
+    only = changed(**{**protocol, "ker_width_factors": (factor,)})
+    only = training_set(only).fit(method, GIVEN)
     for given, model in data.fit(method, GIVEN).items():
-        assert model.hyper["width"] == ratio.hyper["width"]
+        assert model.hyper["width"] == width
         assert model.hyper["lam"] == only[given].hyper["lam"]
         np.testing.assert_array_equal(model.decide(X), only[given].decide(X))
 
 
-def test_the_kernel_models_use_the_ratio_that_was_fitted(monkeypatch):
+def test_both_kernel_models_share_one_choice_of_the_width(monkeypatch):
     fits = []
 
     def counted(*arguments, **options):
@@ -226,7 +232,7 @@ def test_the_kernel_models_use_the_ratio_that_was_fitted(monkeypatch):
 
     monkeypatch.setattr(methods, "ULSIF", counted)
     data = training_set(changed(ker_width="ratio"))
-    for method in ("p/u uLSIF", "DH-Ker", "Sq-Ker"):
+    for method in ("DH-Ker", "Sq-Ker"):
         data.fit(method, GIVEN)
     assert len(fits) == 1
 
@@ -263,18 +269,18 @@ def test_the_seed_decides_what_is_random(method):
     assert not np.array_equal(first, other)
 
 
-def test_folds_and_centres_are_drawn_once_per_training_set(monkeypatch):
+def test_centres_are_drawn_once_per_training_set_for_each_framework(monkeypatch):
     drawn = []
 
     def counted(*arguments):
-        drawn.append(arguments)
+        drawn.append(arguments[2])
         return choose_centers(*arguments)
 
     monkeypatch.setattr(methods, "choose_centers", counted)
-    data = training_set()
+    data = training_set(changed(n_centers=15, ker_centers=25))
     for method in METHODS:
         data.fit(method, [0.5])
-    assert len(drawn) == 1
+    assert sorted(drawn) == [15, 25]
 
 
 @pytest.mark.parametrize("method", ["uLSIF", "p/u", "DH-Quadratic", "Sq", "", None])
@@ -301,7 +307,7 @@ def test_every_method_comes_near_the_bayes_classifier_of_two_gaussians(method):
     y = np.where(rng.random(2500) < 0.4, 1, -1)
     rows = rng.normal(1.2 * y[:, None], 1.0, (2500, 2)).astype(np.float32)
     positives = rng.normal(1.2, 1.0, (500, 2)).astype(np.float32)
-    protocol = changed(n_centers=100)
+    protocol = changed(n_centers=100, ker_centers=100)
     model = TrainingSet(positives, rows[:1500], 0.4, protocol, 0).fit(method, [0.4])[0.4]
     test_rows, truth = rows[1500:], y[1500:] > 0
     # log p(+1|x)/p(−1|x) is linear: 2μᵀx + log(π/(1 − π)).

@@ -61,6 +61,14 @@ def test_zero_is_a_penalty_but_no_width():
                 Protocol(**{name: [0, 1]})
 
 
+def test_every_algorithm_has_the_same_number_of_candidates():
+    # “we used the same number of hyperparameter candidates for each algorithm” (Implementation)
+    chosen = Protocol()
+    ratio = len(chosen.width_factors) * len(chosen.ratio_lams)
+    ker = len(chosen.ker_width_factors) * len(chosen.ker_lams)
+    assert ratio == ker == len(chosen.lin_lams)
+
+
 def test_one_fold_leaves_nothing_to_train_on():
     with pytest.raises(ValueError, match="n_folds must be an integer >= 2, got 1"):
         Protocol(n_folds=1)

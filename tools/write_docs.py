@@ -1,0 +1,179 @@
+"""Write what the documents say about the results: `make docs`.
+
+A document holds blocks between `<!-- NAME -->` and `<!-- /NAME -->`; each is
+made anew from the committed results. `--check` only says which files differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from pu_shift.experiment.claims import judge, printed_cells
+from pu_shift.experiment.compare import headline
+from pu_shift.experiment.protocol import protocol_markdown
+from pu_shift.experiment.settings import DATASETS, METHODS, TABLES
+from pu_shift.experiment.store import read_trials
+from pu_shift.experiment.tables import text_headline
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "results" / "reference"
+FILLED = ("README.md", "docs/REPRODUCTION.md")
+# Our models count as better than the printed ones from this mean difference on.
+BETTER = 2.0
+
+
+def printed() -> pd.DataFrame:
+    """Return the cells that the paper prints, with ours: Tables 1–3."""
+    frames = [
+        pd.read_csv(REFERENCE / f"table{number}" / "summary.csv").assign(table=number)
+        for number in (1, 2, 3)
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def markdown(head: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def both(cell: pd.Series) -> str:
+    """Return a cell as ours / printed, marked when not consistent."""
+    mark = "" if cell["consistent"] else " *"
+    return (
+        f"{cell['mean']:.1f} ({cell['se']:.1f}) / "
+        f"{cell['paper_mean']:.1f} ({cell['paper_se']:.1f}){mark}"
+    )
+
+
+def headline_block() -> str:
+    """Return share of consistent cells and mean difference."""
+    lines = text_headline(headline(printed())).splitlines()[: 1 + len(METHODS)]
+    return "```text\n" + "\n".join(lines) + "\n```"
+
+
+def agreement_block() -> str:
+    """Return mean difference and consistent cells per method and dataset."""
+    cells = printed()
+
+    def entry(part: pd.DataFrame, figure: str) -> str:
+        return f"{figure} · {int(part['consistent'].sum())}/{len(part)}"
+
+    def row(name: str, part: pd.DataFrame) -> list[str]:
+        groups = [part[part["dataset"] == dataset] for dataset in DATASETS]
+        entries = [entry(group, f"{group['delta'].mean():+.1f}") for group in groups]
+        return [name, *entries, entry(part, f"{part['delta'].abs().mean():.2f}")]
+
+    rows = [row(method, cells[cells["method"] == method]) for method in METHODS]
+    return markdown(["method", *DATASETS, "all"], [*rows, row("**all**", cells)])
+
+
+def table1_block() -> str:
+    """Return Table 1, ours beside the printed."""
+    cells = printed()
+    cells = cells[cells["table"] == 1].set_index(["given_prior", "dataset", "method"])
+    rows = [
+        [dataset, f"{block.given_prior:g}"]
+        + [both(cells.loc[(block.given_prior, dataset, method)]) for method in METHODS]
+        for block in TABLES[1].blocks
+        for dataset in DATASETS
+    ]
+    return markdown(["dataset", "π_g", *METHODS], rows)
+
+
+def inconsistent_block() -> str:
+    """Return every cell that is not consistent."""
+    cells = printed()
+    cells = cells[~cells["consistent"].astype(bool)]
+    rows = []
+    for method in METHODS:
+        for dataset in DATASETS:
+            part = cells[(cells["method"] == method) & (cells["dataset"] == dataset)]
+            found = [
+                f"{cell['prior']:g}→{cell['test_prior']:g} ({cell['given_prior']:g}) "
+                f"{cell['mean']:.1f}/{cell['paper_mean']:.1f}"
+                for _, cell in part.iterrows()
+            ]
+            if found:
+                rows.append([method, dataset, "; ".join(found)])
+    return markdown(["method", "dataset", "π→π′ (π_g) ours/printed"], rows)
+
+
+def better_block() -> str:
+    """Return where ours are better than printed."""
+    cells = printed()
+    means = cells.groupby(["method", "dataset"])["delta"].mean()
+    rows = [
+        [method, dataset, f"{means[method, dataset]:+.1f}"]
+        for method in METHODS
+        for dataset in DATASETS
+        if means[method, dataset] >= BETTER
+    ]
+    return markdown(["method", "dataset", "mean difference"], rows)
+
+
+def claims_block() -> str:
+    """Return the verdicts on the paper's claims."""
+    folders = sorted(REFERENCE.glob("table*")) + sorted(REFERENCE.glob("linear/table*"))
+    ours = judge(pd.concat([read_trials(folder) for folder in folders], ignore_index=True))
+    rows = [
+        [str(mine.number), mine.claim, mine.verdict, theirs.verdict]
+        for mine, theirs in zip(ours, judge(printed_cells()))
+    ]
+    return markdown(["", "claim", "our trials, Tables 1–7", "printed Tables 1–3"], rows)
+
+
+def ablation_block() -> str:
+    """Return what each choice of the protocol changes."""
+    return (ROOT / "results/protocol_search/ablation.md").read_text(encoding="utf-8").strip()
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "headline": headline_block,
+    "agreement": agreement_block,
+    "table1": table1_block,
+    "inconsistent": inconsistent_block,
+    "better": better_block,
+    "claims": claims_block,
+    "ablation": ablation_block,
+}
+
+
+def filled(text: str) -> str:
+    """Return a document with its blocks made anew."""
+
+    def block(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"<!-- {name} -->\n\n{BLOCKS[name]()}\n\n<!-- /{name} -->"
+
+    return re.sub(r"<!-- (\w+) -->\n.*?<!-- /\1 -->", block, text, flags=re.DOTALL)
+
+
+def main() -> int:
+    """Write the documents, or check them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if stale")
+    check = parser.parse_args().check
+    pages = {name: filled((ROOT / name).read_text(encoding="utf-8")) for name in FILLED}
+    pages["docs/PROTOCOL.md"] = protocol_markdown()
+    stale = [
+        name for name, page in pages.items() if page != (ROOT / name).read_text(encoding="utf-8")
+    ]
+    if check:
+        for name in stale:
+            print(f"{name} is not what `make docs` writes", file=sys.stderr)
+        return int(bool(stale))
+    for name in stale:
+        (ROOT / name).write_text(pages[name], encoding="utf-8")
+        print(name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
