@@ -12,6 +12,9 @@ VENV ?= .venv/$(PYTHON_VERSION)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := .venv/oldest
+EMPTY := .venv/empty
+# What `pip install pu-shift[gpu]` brings; another CUDA needs another of CuPy's packages.
+CUPY ?= cupy-cuda12x>=12.3,<15
 
 # pip up to 26.0 reads the first in isolated builds, later ones the second.
 PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
@@ -22,7 +25,8 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables report test lint format docs test-all test-oldest clean
+.PHONY: help install data $(TABLES) $(STUDIES) tables report test lint format docs test-all test-oldest \
+	test-gpu types load wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -64,12 +68,29 @@ lint: $(STAMP) ## check the code with ruff (lint and format)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+types: $(STAMP) ## check the types of the public interface with mypy
+	$(BIN)/mypy
+
+load: $(STAMP) ## classify files of 10⁵ to 10⁷ rows: time and peak memory
+	$(BIN)/python benchmarks/load.py $(ARGS)
+
+wheel: $(STAMP) ## build the wheel, install it into an empty environment and import it there
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	"$(PYTHON_PATH)" -m venv --clear $(EMPTY)
+	$(call PIP_INSTALL,$(EMPTY),dist/*.whl)
+	cd $(EMPTY) && bin/python -W error -c 'import pu_shift; print(pu_shift.__file__)' && bin/pu-shift --version
+
 format: $(STAMP) ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 test: lint ## run every test (the first call sets everything up)
 	$(BIN)/python -m pytest $(ARGS)
+
+test-gpu: $(STAMP) ## check that CPU and GPU agree, on a machine with a CUDA card (CUPY=cupy-cuda13x)
+	$(BIN)/python -c 'import cupy' 2>/dev/null || $(call PIP_INSTALL,$(VENV),'$(CUPY)')
+	$(BIN)/python -m pytest -m gpu -n 0 --no-cov -W default tests/gpu $(ARGS)
 
 test-all: ## run the tests on every supported interpreter (PYTHONS=...) and with the oldest versions
 	@failed=; for version in $(PYTHONS); do \
@@ -86,5 +107,5 @@ test-oldest: ## run the tests with the oldest supported versions of everything
 	$(OLDEST)/bin/python -m pytest $(ARGS)
 
 clean: ## remove the virtual environments and every cache
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	find . -name __pycache__ -prune -exec rm -rf {} +

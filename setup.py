@@ -52,11 +52,13 @@ setup(
         "gpu": ["cupy-cuda12x>=12.3,<15"],
         "cluster": ["distributed>=2023.3"],
         "dev": [
-            "array-api-strict>=1.1",
+            # 2.2 is the first whose second device is kept by ones_like and its kind.
+            "array-api-strict>=2.2",
             "build>=1.0",
             "densratio==0.3.0",
             "distributed>=2023.3",
             "hypothesis>=6.80",
+            "mypy>=1.11",
             "pytest>=7.4",
             "pytest-cov>=4.1",
             "pytest-timeout>=2.2",

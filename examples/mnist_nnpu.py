@@ -14,6 +14,7 @@ import numpy as np
 from pu_shift import MLP, RiskMinimizationClassifier
 from pu_shift.data import load
 from pu_shift.data.sampling import draw
+from pu_shift.device import DeviceError, get_device
 
 SHIFTS = ((0.7, 0.3), (0.3, 0.7))
 METHODS = {"nnPU": (False, "nn"), "PU-shift": (True, None), "nnPU-shift": (True, "nn")}
@@ -31,6 +32,10 @@ def main(argv=None):
     parser.add_argument("--loss", default="logistic", help="training loss")
     parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU")
     options = parser.parse_args(argv)
+    try:
+        get_device(options.gpu)
+    except (ValueError, DeviceError) as error:
+        parser.exit(2, f"error: {error}\n")
     results = {}
     for prior, test_prior in SHIFTS:
         print(f"MNIST, even against odd: π = {prior}, π′ = {test_prior}, {options.trials} draws")

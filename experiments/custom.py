@@ -1,7 +1,7 @@
 """The methods in a setting of your own, on a known dataset or on your file.
 
 Usage: python experiments/custom.py --prior 0.2 --test-prior 0.6 --given-prior 0.6 \
-           --dataset path.csv
+           --dataset path.csv --label kind --positive sick
 """
 
 import sys

@@ -30,6 +30,7 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -61,11 +62,11 @@ def _numpy_sctypes() -> Iterator[None]:
     if "sctypes" in vars(numpy):
         yield
         return
-    numpy.sctypes = _SCTYPES
+    vars(numpy)["sctypes"] = _SCTYPES
     try:
         yield
     finally:
-        del numpy.sctypes
+        del vars(numpy)["sctypes"]
 
 
 class _NumPyWithSctypes:
@@ -88,15 +89,18 @@ def _import_chainer() -> types.ModuleType:
     if "chainer" in sys.modules:
         return sys.modules["chainer"]
     check = types.ModuleType("chainer._environment_check")
-    check.check = lambda: None
+    vars(check)["check"] = lambda: None
     with warnings.catch_warnings(), _module(check.__name__, check), _numpy_sctypes():
         # Chainer's own sources predate today's deprecations.
         for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", category)
+        # CuPy warns of libraries that are not needed here, and from 14 on has no cuDNN.
+        warnings.filterwarnings("ignore", category=UserWarning, module="cupy")
+        warnings.filterwarnings("ignore", "cuDNN is not enabled", UserWarning)
         module = importlib.import_module("chainer")
     as_strided = importlib.import_module("chainer.functions.array.as_strided")
     if not hasattr(numpy, "sctypes"):
-        as_strided.np = _NumPyWithSctypes()
+        vars(as_strided)["np"] = _NumPyWithSctypes()
     return module
 
 
@@ -114,12 +118,14 @@ def import_gradient_check() -> types.ModuleType:
     'check_backward'
     """
     stand_in = types.ModuleType("pkg_resources")
-    stand_in.ResolutionError = LookupError
-    stand_in.WorkingSet = _EmptyWorkingSet
+    vars(stand_in).update(ResolutionError=LookupError, WorkingSet=_EmptyWorkingSet)
     with warnings.catch_warnings(), _module("pkg_resources", stand_in), _numpy_sctypes():
         for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", category)
         return importlib.import_module("chainer.gradient_check")
 
 
-chainer = _import_chainer()
+if TYPE_CHECKING:
+    import chainer
+else:
+    chainer = _import_chainer()

@@ -147,7 +147,7 @@ def estimate_prior(
         for part, X in enumerate((X_p, X_u))
     ]
     factors = np.array(WIDTH_FACTORS[transform])
-    estimate = _penalized_l1 if method == "pen-l1" else _km2
+    estimate: Any = _penalized_l1 if method == "pen-l1" else _km2
     estimates = estimate(X_p, X_u, *counts, factors, child(seed, 4))
     low, high = np.nan, np.nan
     if n_bootstrap:

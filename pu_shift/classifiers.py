@@ -39,6 +39,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from pu_shift._chainer import chainer
 from pu_shift._checks import one_of
 from pu_shift._seeds import Seed, child
 from pu_shift.class_prior import estimate_prior
@@ -320,7 +321,7 @@ class DensityRatioClassifier(_PUClassifier):
         device, seed = self._prepare(X_p, X_u)
         samples = device.send((X_p, X_u))
         numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), chainer.using_device(device):
             if self.widths is None and self.lams is None:
                 warnings.simplefilter("ignore", GridEdgeWarning)
             self.ratio_ = ULSIF(
@@ -359,7 +360,10 @@ class DensityRatioClassifier(_PUClassifier):
                 f"direction was {self.direction_!r} in fit and is now {self.direction!r}: "
                 "call fit again"
             )
-        return to_numpy(self.ratio_(get_device(self.gpu).send(X)))
+        # Where it was fitted, whatever the parameter has become.
+        device = chainer.backend.get_device_from_array(self.ratio_.coefficients)
+        with chainer.using_device(device):
+            return to_numpy(self.ratio_(device.send(X)))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed score under the present condition: positive means the positive class.
@@ -430,7 +434,11 @@ class DensityRatioClassifier(_PUClassifier):
         [[-1], [1], [-1]]
         """
         own = self.condition
-        known = {"prior": own.prior, "test_prior": self.test_prior, "alpha": own.alpha}
+        known: dict[str, Any] = {
+            "prior": own.prior,
+            "test_prior": self.test_prior,
+            "alpha": own.alpha,
+        }
         wanted = []
         for item in conditions:
             if isinstance(item, Condition):
@@ -587,10 +595,12 @@ class RiskMinimizationClassifier(_PUClassifier):
             "gamma": self.nn_gamma,
             "seed": child(seed, 3),
         }
-        if self.model is None:
-            scores = self._fit_basis(*device.send((X_p, X_u)), target, lams, device, seed, options)
-        else:
-            scores = self._fit_network(X_p, X_u, target, lams, device, options)
+        with chainer.using_device(device):
+            if self.model is None:
+                X_p, X_u = device.send((X_p, X_u))
+                scores = self._fit_basis(X_p, X_u, target, lams, device, seed, options)
+            else:
+                scores = self._fit_network(X_p, X_u, target, lams, device, options)
         self.slope_ = _platt_slope(*scores, target) if self.loss == "double_hinge" else np.nan
         return self
 
@@ -610,15 +620,13 @@ class RiskMinimizationClassifier(_PUClassifier):
             assign_folds(name, len(X), k, child(seed, 1, part))
             for part, (name, X) in enumerate((("P", X_p), ("U", X_u)))
         ]
-        fold_weights = [
-            device.send(training_weights(fold, k, to_numpy(X_p[:1]).dtype)) for fold in folds
-        ]
+        fold_weights = [device.send(training_weights(fold, k, X_p.dtype)) for fold in folds]
         centers, widths = None, np.array([np.nan])
         if self.basis == "gaussian":
             centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
-            widths = self._widths(X_p, X_u)
-        best = None
+            widths = self._widths(device.xp, X_p, X_u)
+        best: Any = None
         for width in widths:
             features = [X_p, X_u]
             if centers is not None:
@@ -652,11 +660,10 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.width_, self.lam_ = float(width), float(lam)
         return held_out
 
-    def _widths(self, X_p: Any, X_u: Any) -> np.ndarray:
+    def _widths(self, xp: Any, X_p: Any, X_u: Any) -> np.ndarray:
         if self.widths is not None:
             return check_grid("widths", self.widths, allow_zero=False)
-        rows = get_device(self.gpu).xp.concatenate([X_p, X_u])
-        return np.array(RISK_WIDTH_FACTORS) * median_distance(rows)
+        return np.array(RISK_WIDTH_FACTORS) * median_distance(xp.concatenate([X_p, X_u]))
 
     def _fit_network(
         self,
@@ -676,9 +683,9 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.model_ = copy.deepcopy(self.model)
         self.model_.to_device(device)
         self.width_, self.lam_ = np.nan, float(lams[0])
-        samples = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
-        train_network(self.model_, *samples, target, loss=self.loss, lam=self.lam_, **options)
-        return tuple(to_numpy(score_rows(self.model_, X)) for X in samples)
+        X_p, X_u = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
+        train_network(self.model_, X_p, X_u, target, loss=self.loss, lam=self.lam_, **options)
+        return to_numpy(score_rows(self.model_, X_p)), to_numpy(score_rows(self.model_, X_u))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """g(x): positive means the positive class.
@@ -702,7 +709,9 @@ class RiskMinimizationClassifier(_PUClassifier):
             )
         if self.model is not None:
             X = X.astype(np.float32, copy=False)
-        return to_numpy(score_rows(self.model_, self.model_.device.send(X)))
+        device = self.model_.device
+        with chainer.using_device(device):
+            return to_numpy(score_rows(self.model_, device.send(X)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         r"""Class probabilities at the test prior.

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from tqdm import tqdm
 
 from pu_shift._version import __version__
 from pu_shift.class_prior import METHODS, TRANSFORMS, estimate_prior
@@ -21,8 +21,8 @@ from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimiz
 from pu_shift.device import DeviceError
 from pu_shift.experiment.cli import all_tables_main, table_main
 from pu_shift.experiment.settings import TABLES
-from pu_shift.experiment.store import write_atomic
 from pu_shift.model_file import load_model, save_model
+from pu_shift.row_files import Block, finite, read_blocks, read_csv, replacing
 from pu_shift.ulsif import GridEdgeWarning
 
 DESCRIPTION = """\
@@ -138,16 +138,18 @@ def _parser() -> argparse.ArgumentParser:
 
     predict = commands.add_parser(
         "predict",
-        help="classify the rows of a CSV file",
+        help="classify the rows of a CSV or .npy file",
         description="Classify rows. Writes one line per row: the predicted label (1 or -1) and "
         "the probability of the\npositive class at the test prior. The label is 1 where that "
         "probability exceeds alpha.",
         epilog="example:\n  pu-shift predict model.npz new.csv --test-prior 0.7 --alpha 0.2 "
-        "--out july.csv\n\nColumns are found by name; others than the model's are ignored.",
+        "--out july.csv\n\nColumns of a CSV file are found by name, others than the model's are "
+        "ignored; those of\na .npy matrix are taken in the order of the fit. Rows are streamed: "
+        "the data may be larger\nthan the memory, and FILE appears when it is complete.",
         formatter_class=raw,
     )
     predict.add_argument("model", help="a file that 'pu-shift fit' wrote")
-    predict.add_argument("data", help="CSV file of rows to classify")
+    predict.add_argument("data", help="CSV or .npy file of rows to classify")
     predict.add_argument("--test-prior", type=float, help="another test prior (method ratio only)")
     predict.add_argument("--alpha", type=float, help="another false-alarm cost (method ratio only)")
     predict.add_argument("--out", metavar="FILE", help="CSV file to write (default: the terminal)")
@@ -238,27 +240,38 @@ def _predict(options: argparse.Namespace) -> int:
     classifier = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     changes = {"test_prior": options.test_prior, "alpha": options.alpha}
     classifier.set_params(**{name: value for name, value in changes.items() if value is not None})
-    frame = _read_csv(options.data)
     first = estimator[0] if isinstance(estimator, Pipeline) else estimator
-    missing = [name for name in first.feature_names_in_ if name not in frame.columns]
-    if missing:
-        raise CommandError(f"data: {options.data} has no column {missing[0]!r}")
-    X = _numeric(options.data, frame[list(first.feature_names_in_)])
+    names = getattr(first, "feature_names_in_", None)
+    blocks = read_blocks(options.data, names, first.n_features_in_)
     try:
-        labels, probability = estimator.predict(X), estimator.predict_proba(X)[:, 1]
+        if options.out is None:
+            _write(sys.stdout, estimator, blocks)
+            return 0
+        with replacing(options.out) as file:
+            rows, positive = _write(file, estimator, blocks)
     except NotFittedError as error:
         raise CommandError(f"{options.model} was {error}") from None
-    table = pd.DataFrame(
-        {"label": np.where(labels == classifier.classes_[1], 1, -1), "probability": probability}
-    )
-    text = table.to_csv(index=False, float_format="%.6g")
-    if options.out is None:
-        sys.stdout.write(text)
-    else:
-        write_atomic(options.out, text)
-        share = float((table["label"] == 1).mean())
-        print(f"{options.out}: {len(table)} rows, {share:.1%} predicted positive")
+    print(f"{options.out}: {rows} rows, {positive / rows:.1%} predicted positive")
     return 0
+
+
+def _write(file: TextIO, estimator: Any, blocks: Iterator[Block]) -> tuple[int, int]:
+    """Write a line per row; return how many rows there were and how many are positive."""
+    total = positive = 0
+    with tqdm(unit="B", unit_scale=True, disable=None, desc="predict") as bar:
+        for block in blocks:
+            bar.total = block.size
+            labels = np.where(estimator.predict(block.rows) == estimator.classes_[1], 1, -1)
+            probability = estimator.predict_proba(block.rows)[:, 1]
+            if total == 0:
+                file.write("label,probability\n")
+            # Several times faster than pandas, which would format cell by cell.
+            lines = map("%d,%.6g\n".__mod__, zip(labels.tolist(), probability.tolist()))
+            file.writelines(lines)
+            total += len(labels)
+            positive += int((labels == 1).sum())
+            bar.update(block.position - bar.n)
+    return total, positive
 
 
 def _estimate(options: argparse.Namespace) -> int:
@@ -288,7 +301,7 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 def _samples(paths: Sequence[str], label: str | None) -> tuple[pd.DataFrame, np.ndarray]:
     """Return features as a data frame, and y = 1 for positives and −1 for unlabelled rows."""
-    frames = [_read_csv(path) for path in paths]
+    frames = [read_csv(path) for path in paths]
     if len(frames) == 1 and label is not None:
         (frame,) = frames
         if label not in frame.columns:
@@ -303,57 +316,15 @@ def _samples(paths: Sequence[str], label: str | None) -> tuple[pd.DataFrame, np.
         y = np.where(y == 1, 1, -1)
         if len(np.unique(y)) < 2:
             raise CommandError(f"label: column {label!r} must mark both kinds of rows")
-        return _numeric(paths[0], frame), y
+        return finite(paths[0], frame), y
     if len(frames) == 2 and label is None:
         positives, unlabeled = frames
         missing = [name for name in positives.columns if name not in unlabeled.columns]
         if missing:
             raise CommandError(f"data: {paths[1]} has no column {missing[0]!r}")
-        parts = [
-            _numeric(path, frame[list(positives.columns)]) for path, frame in zip(paths, frames)
-        ]
+        parts = [finite(path, frame[list(positives.columns)]) for path, frame in zip(paths, frames)]
         y = np.repeat([1, -1], [len(part) for part in parts])
         return pd.concat(parts, ignore_index=True), y
     raise CommandError(
         "data must be one file with --label, or two files, positives and unlabelled rows, without"
     )
-
-
-def _read_csv(path: str) -> pd.DataFrame:
-    if not Path(path).is_file():
-        raise CommandError(f"data must be a file, got {path!r}")
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            # A name may hold a comma, and a number a decimal one, but not both lines alike.
-            lines = [file.readline(), file.readline()]
-        separator = max(",;\t", key=lambda mark: min(line.count(mark) for line in lines))
-        frame = pd.read_csv(path, sep=separator, encoding="utf-8-sig", skipinitialspace=True)
-    except (ValueError, pd.errors.ParserError) as error:
-        reason = " ".join(str(error).split())
-        raise CommandError(f"data: {path} is not a CSV file: {reason}") from None
-    if len(frame) == 0:
-        raise CommandError(f"data: {path} has no rows")
-    if all(_is_number(name) for name in frame.columns):
-        raise CommandError(f"data: {path} must begin with a line of column names")
-    return frame
-
-
-def _is_number(name: Any) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _numeric(path: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame as float64, or say which cell is no number."""
-    numbers = frame.apply(pd.to_numeric, errors="coerce").astype(np.float64)
-    wrong = ~np.isfinite(numbers.to_numpy())
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise CommandError(
-            f"data: {path} needs a finite number in row {row + 1} of column "
-            f"{frame.columns[column]!r}, found {frame.iloc[row, column]!r}"
-        )
-    return numbers

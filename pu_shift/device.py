@@ -1,4 +1,8 @@
-"""Which device computes, and which array module an array belongs to."""
+"""Which device computes, and the only ways that arrays cross between it and the host.
+
+Samples go there by ``get_device(gpu).send``, small vectors (row numbers,
+candidates) by :func:`beside`, and results come back by :func:`to_numpy`.
+"""
 
 from __future__ import annotations
 
@@ -78,14 +82,14 @@ def get_device(gpu: int = -1) -> Any:
         import cupy
     except Exception as error:  # a broken CUDA installation raises more than ImportError
         raise DeviceError(
-            f"gpu {gpu} needs CuPy, which cannot be imported ({_first_line(error)}): "
+            f"gpu {gpu} needs CuPy, which cannot be imported ({_reason(error)}): "
             f"pip install 'pu-shift[gpu]', or {advice}"
         ) from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:
         raise DeviceError(
-            f"gpu {gpu} needs a CUDA driver, and none answers ({_first_line(error)}): {advice}"
+            f"gpu {gpu} needs a CUDA driver, and none answers ({_reason(error)}): {advice}"
         ) from None
     if gpu >= count:
         raise DeviceError(f"gpu {gpu} does not exist, this machine has {count}: {advice}")
@@ -94,7 +98,83 @@ def get_device(gpu: int = -1) -> Any:
             cupy.zeros(1)
         return chainer.get_device(f"@cupy:{gpu}")
     except Exception as error:
-        raise DeviceError(f"gpu {gpu} cannot be used ({_first_line(error)}): {advice}") from None
+        raise DeviceError(f"gpu {gpu} cannot be used ({_reason(error)}): {advice}") from None
+
+
+def on_device(name: str, array: Any, device: Any) -> Any:
+    """Return an array if it is on the device; nothing is moved.
+
+    Parameters
+    ----------
+    name
+        What the error message calls it.
+    array
+        An array.
+    device
+        See :func:`get_device`.
+
+    Returns
+    -------
+    array
+        The same array.
+
+    Raises
+    ------
+    ValueError
+        When it is elsewhere.
+
+    Examples
+    --------
+    >>> on_device("x", np.arange(2), get_device()).tolist()
+    [0, 1]
+    """
+    if not device.is_array_supported(array):
+        where = chainer.backend.get_device_from_array(array).name
+        raise ValueError(
+            f"{name} must be on the model's device {device.name}, not {where}: "
+            "move it by get_device(gpu).send"
+        )
+    return array
+
+
+def beside(values: Any, array: Any, dtype: Any = None) -> Any:
+    """Copy host values to where an array is.
+
+    Parameters
+    ----------
+    values
+        A host array or a list; an array of the array's module is not moved.
+    array
+        An array of any module, on any device.
+    dtype
+        The NumPy dtype to have.
+
+    Returns
+    -------
+    array
+        The values, of the array's module and on its device.
+
+    Raises
+    ------
+    ValueError
+        When ``values`` are on a device and ``array`` is elsewhere.
+
+    Examples
+    --------
+    >>> beside([0.5, 1.0], np.zeros(3)).tolist()
+    [0.5, 1.0]
+    """
+    if hasattr(values, "dtype") and not isinstance(values, (np.ndarray, np.generic)):
+        xp = array_namespace(values, array)
+        return values if dtype is None else xp.astype(values, dtype, copy=False)
+    values = np.asarray(values, dtype=dtype)
+    if isinstance(array, np.ndarray):
+        return values
+    xp, place = array_namespace(array), array_api_compat.device(array)
+    if values.size == 1:  # written by the device itself: nothing to copy
+        kind = getattr(xp, values.dtype.name)
+        return xp.full(values.shape, values.item(), dtype=kind, device=place)
+    return xp.asarray(values, device=place)
 
 
 def to_numpy(array: Any) -> np.ndarray:
@@ -120,5 +200,8 @@ def to_numpy(array: Any) -> np.ndarray:
     return np.asarray(array)
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _reason(error: BaseException) -> str:
+    """Return the first cause in one line: CuPy wraps it into a page of advice."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(error).split()) or type(error).__name__

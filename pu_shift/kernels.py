@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pu_shift._checks import one_of, positive, positive_int
-from pu_shift.device import array_namespace
+from pu_shift.device import array_namespace, beside
 
 CENTER_SOURCES = ("numerator", "denominator", "both")
 
@@ -217,8 +217,7 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
         rows = np.random.default_rng(seed).choice(X.shape[0], max_rows, replace=False)
         X = take_rows(X, np.sort(rows))
     distances = squared_distances(X, X)
-    n = X.shape[0]
-    above_diagonal = xp.triu(xp.ones((n, n), dtype=xp.int8), k=1) == 1
+    above_diagonal = xp.triu(xp.ones_like(distances, dtype=xp.int8), k=1) == 1
     median = _median(xp, xp.sqrt(distances[above_diagonal]))
     # Coinciding rows come out as rounding noise rather than 0.
     scale = float(xp.max(distances)) ** 0.5
@@ -303,4 +302,4 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     [[2.0]]
     """
     xp = array_namespace(X)
-    return xp.take(X, xp.asarray(rows), axis=0)
+    return xp.take(X, beside(rows, X), axis=0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int
+from pu_shift.device import on_device
 from pu_shift.kernels import as_rows, gaussian_kernel
 
 
@@ -85,7 +86,7 @@ class LinearModel(chainer.Link):
         return scores[:, 0] if self.n_candidates is None else scores
 
     def _rows(self, x: Any) -> Any:
-        x = as_rows("x", x)
+        x = on_device("x", as_rows("x", x), self.device)
         if x.shape[1] != self._n_inputs:
             raise ValueError(f"x must have {self._n_inputs} columns, got {x.shape[1]}")
         return x.astype(self.W.dtype, copy=False)

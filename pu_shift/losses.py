@@ -8,7 +8,7 @@ positive factor changes no minimiser.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class Loss:
 
     name: str
     linear_odd: bool = True
+    # Given the array module and a floating array.
+    _value: Callable[[Any, Any], Any]
+    _derivative: Callable[[Any, Any], Any]
+    _second_derivative: Callable[[Any, Any], Any]
 
     def value(self, z: Any) -> Any:
         """ℓ(z)."""

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import chainer
 from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.device import to_numpy
 from pu_shift.experiment.store import write_atomic
 from pu_shift.links import GaussianKernelModel, LinearModel
 from pu_shift.networks import MLP
@@ -86,9 +87,9 @@ def save_model(path: PathLike, estimator: Any) -> None:
             "width": _number(ratio.width),
             "lam": _number(ratio.lam),
         }
-        arrays["coefficients"] = _host(ratio.coefficients)
+        arrays["coefficients"] = to_numpy(ratio.coefficients)
         if ratio.centers is not None:
-            arrays["centers"] = _host(ratio.centers)
+            arrays["centers"] = to_numpy(ratio.centers)
     else:
         condition = classifier.condition_
         header["fitted"] = {
@@ -100,10 +101,13 @@ def save_model(path: PathLike, estimator: Any) -> None:
         }
         serializer = chainer.serializers.DictionarySerializer()
         serializer.save(classifier.model_)
-        arrays.update((f"model/{name}", _host(value)) for name, value in serializer.target.items())
+        arrays.update(
+            (f"model/{name}", to_numpy(value)) for name, value in serializer.target.items()
+        )
     content = io.BytesIO()
     text = json.dumps(header, sort_keys=True).encode("utf-8")
-    np.savez(content, **{_HEADER: np.frombuffer(text, dtype=np.uint8)}, **arrays)
+    arrays[_HEADER] = np.frombuffer(text, dtype=np.uint8)
+    np.savez(content, **arrays)  # type: ignore[arg-type]  # its options have other names
     write_atomic(path, content.getvalue())
 
 
@@ -213,7 +217,9 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     return classifier if scaler is None else Pipeline([("scale", scaler), ("classify", classifier)])
 
 
-def _model(network: dict[str, int] | None, state: dict[str, np.ndarray], d: int, width: float):
+def _model(
+    network: dict[str, int] | None, state: dict[str, np.ndarray], d: int, width: float
+) -> Any:
     if network is not None:
         model = MLP(**network)
     elif "centers" in state:
@@ -274,10 +280,6 @@ def _plain(name: str, value: Any) -> Any:
 
 def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def _host(array: Any) -> np.ndarray:
-    return np.asarray(chainer.backends.cuda.to_cpu(array) if hasattr(array, "dtype") else array)
 
 
 def _shaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -9,7 +9,8 @@ import numpy as np
 from pu_shift._chainer import chainer
 from pu_shift._checks import non_negative, one_of, positive, positive_int
 from pu_shift._seeds import Seed, child
-from pu_shift.kernels import as_rows, row_blocks
+from pu_shift.device import on_device
+from pu_shift.kernels import as_rows, row_blocks, take_rows
 from pu_shift.losses import Loss
 from pu_shift.priors import Condition
 from pu_shift.risks import CORRECTIONS, nnpu_risk, pu_shift_risk
@@ -118,7 +119,10 @@ def train_network(
     >>> risks[-1] < risks[0]
     True
     """
-    rows_p, rows_u = as_rows("rows_p", rows_p), as_rows("rows_u", rows_u)
+    rows_p, rows_u = (
+        on_device(name, as_rows(name, rows), model.device)
+        for name, rows in (("rows_p", rows_p), ("rows_u", rows_u))
+    )
     one_of("correction", correction, CORRECTIONS)
     options: dict[str, Any] = {"loss": loss}
     if correction is not None:
@@ -145,7 +149,7 @@ def train_network(
     with chainer.using_config("train", True):
         for _ in range(positive_int("n_steps", n_steps)):
             part_p, part_u = next(batches)
-            rows = xp.concatenate([rows_p[xp.asarray(part_p)], rows_u[xp.asarray(part_u)]])
+            rows = xp.concatenate([take_rows(rows_p, part_p), take_rows(rows_u, part_u)])
             scores = _scores(model, rows)
             risk = risk_of(scores[: len(part_p)], scores[len(part_p) :], condition, **options)
             model.cleargrads()

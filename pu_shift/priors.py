@@ -10,7 +10,7 @@ theorems, corollaries and the proposition share one counter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pu_shift._checks import one_of, open_unit
 
@@ -76,7 +76,7 @@ def test_prior_from_alpha(prior: float, alpha: float) -> float:
 
 
 # The name begins with "test" because the quantity is the test prior.
-test_prior_from_alpha.__test__ = False
+vars(test_prior_from_alpha)["__test__"] = False
 
 
 def prior_unif(test_prior: float, alpha: float = 0.5) -> float:
@@ -199,7 +199,7 @@ def test_ratio(u_over_p: Any, prior: float, test_prior: float) -> Any:
     return shift + (1.0 - shift) * u_over_p
 
 
-test_ratio.__test__ = False
+vars(test_ratio)["__test__"] = False
 
 
 def ratio_bounds(prior: float, direction: str = "p/u") -> tuple[float, float]:
@@ -256,8 +256,14 @@ class Condition:
     """
 
     prior: float
-    test_prior: float | None = None
+    test_prior: float = None  # type: ignore[assignment]  # a float once it is checked
     alpha: float = 0.5
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, prior: float, test_prior: float | None = None, alpha: float = 0.5
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         prior = open_unit("prior", self.prior)

@@ -42,6 +42,7 @@ import numpy as np
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import non_negative, one_of
+from pu_shift.device import beside
 from pu_shift.losses import Loss, get_loss
 from pu_shift.priors import Condition
 
@@ -71,7 +72,7 @@ def risk_weights(condition: Conditions, kind: str) -> tuple[np.ndarray, np.ndarr
     [[0.2], [0.6], [0.5]]
     """
     one_of("kind", kind, KINDS)
-    conditions = condition if isinstance(condition, (list, tuple)) else [condition]
+    conditions: Sequence[Any] = condition if isinstance(condition, (list, tuple)) else [condition]
     for item in conditions:
         if not isinstance(item, Condition):
             raise ValueError(f"condition must be a Condition or a list of them, got {item!r}")
@@ -420,7 +421,7 @@ class _PURisk(chainer.FunctionNode):
         self.retain_inputs((0, 1))
         xp, dtype = chainer.backend.get_array_module(scores_p), scores_p.dtype
         self.prior, a, b = (
-            xp.asarray(array, dtype=dtype)
+            beside(array, scores_p, dtype)
             for array in (self.prior, self.positive_weight, self.negative_weight)
         )
         self.weights_p = _normalised(xp, "weights_p", self.weights_p, scores_p)
@@ -525,7 +526,7 @@ def _normalised(xp: Any, name: str, weights: Any, scores: Any) -> Any:
     n = scores.shape[0]
     if weights is None:
         return xp.full((n, 1), 1.0 / n, dtype=scores.dtype)
-    weights = xp.asarray(weights, dtype=scores.dtype)
+    weights = beside(weights, scores, scores.dtype)
     if weights.shape not in ((n,), scores.shape):
         raise ValueError(f"{name} must have shape {(n,)} or {scores.shape}, got {weights.shape}")
     weights = _columns(weights)

@@ -67,7 +67,7 @@ def training_weights(folds: np.ndarray, n_folds: int, dtype: type = np.float32) 
     return (~held_out).astype(dtype)
 
 
-def check_grid(name: str, values: Iterable[float], allow_zero: bool) -> np.ndarray:
+def check_grid(name: str, values: float | Iterable[float], allow_zero: bool) -> np.ndarray:
     """Return a grid of candidates as a float64 vector.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift.device import to_numpy
+from pu_shift.device import beside, to_numpy
 from pu_shift.links import LinearModel
 from pu_shift.losses import Loss
 from pu_shift.priors import Condition
@@ -43,7 +43,7 @@ class CrossValidation:
 def cross_validate(
     features: Sequence[Any],
     conditions: Sequence[Condition],
-    lams: Sequence[float],
+    lams: Sequence[float] | np.ndarray,
     fold_weights: Sequence[Any],
     device: Any,
     *,
@@ -97,9 +97,11 @@ def cross_validate(
     )
     model = LinearModel(features[0].shape[1], len(stacked), dtype=features[0].dtype)
     model.to_device(device)
+    features_p, features_u = features
     train(
         model,
-        *features,
+        features_p,
+        features_u,
         stacked,
         loss=loss,
         kind="pu-shift",
@@ -109,7 +111,8 @@ def cross_validate(
         **options,
     )
     # Only the fold columns have held-out rows.
-    fold = np.arange(len(stacked)) % columns < columns - 1
+    use = np.arange(len(stacked)) % columns < columns - 1
+    fold = beside(np.flatnonzero(use), model.b.array)
     held_p, held_u = (1.0 - weights[:, fold] for weights in (weights_p, weights_u))
     scores_p, scores_u = (
         xp.matmul(rows, model.W.array[:, fold]) + model.b.array[fold] for rows in features
@@ -117,7 +120,7 @@ def cross_validate(
     risk = evaluate_risk(
         scores_p,
         scores_u,
-        [condition for condition, use in zip(stacked, fold) if use],
+        [condition for condition, used in zip(stacked, use) if used],
         loss if criterion is None else criterion,
         "pu-shift",
         held_p,

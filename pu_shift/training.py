@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift._chainer import chainer
 from pu_shift._checks import non_negative, one_of, positive, positive_int
 from pu_shift._seeds import Seed, child
+from pu_shift.device import beside, on_device, to_numpy
 from pu_shift.kernels import as_rows
 from pu_shift.links import LinearModel
 from pu_shift.losses import Loss, get_loss
@@ -160,19 +160,19 @@ def train(
     for step in range(n_steps + 1):
         if step in steps:
             # Recorded before the update that would follow: after `step` updates.
-            snapshots.append(chainer.backends.cuda.to_cpu(state.parameters).copy())
+            snapshots.append(to_numpy(state.parameters).copy())
             risk = state.risk()
-            risks.append(chainer.backends.cuda.to_cpu(risk))
-            objectives.append(chainer.backends.cuda.to_cpu(risk + state.penalty()))
+            risks.append(to_numpy(risk))
+            objectives.append(to_numpy(risk + state.penalty()))
         if step < n_steps:
             # Chainer's bias correction sits in the step size.
             fix1, fix2 = 1.0 - beta1 ** (step + 1), 1.0 - beta2 ** (step + 1)
             state.update(next(batches), learning_rate * fix2**0.5 / fix1, beta1, beta2, eps)
     model.W.array[...] = state.parameters[:-1]
     model.b.array[...] = state.parameters[-1]
-    snapshots = np.stack(snapshots)
+    stacked = np.stack(snapshots)
     return TrainingResult(
-        tuple(steps), snapshots[:, :-1], snapshots[:, -1], np.stack(risks), np.stack(objectives)
+        tuple(steps), stacked[:, :-1], stacked[:, -1], np.stack(risks), np.stack(objectives)
     )
 
 
@@ -239,7 +239,7 @@ class _Stack:
         self.dtype = dtype = model.W.dtype
         n_features, n_candidates = model.W.shape
         for name, features in (("features_p", features_p), ("features_u", features_u)):
-            as_rows(name, features)
+            as_rows(name, on_device(name, features, model.device))
             if features.shape[1] != n_features or features.dtype != dtype:
                 raise ValueError(
                     f"{name} must be model.features(x): {n_features} columns of {dtype}, "
@@ -259,7 +259,7 @@ class _Stack:
                 f"got {len(weights[0])} for {n_candidates} candidates"
             )
         self.prior, self.a, self.b = (
-            xp.asarray(np.broadcast_to(array, n_candidates), dtype=dtype) for array in weights
+            beside(np.broadcast_to(array, n_candidates), model.b.array, dtype) for array in weights
         )
         lams = check_grid("lam", lam, allow_zero=True)
         if len(lams) not in (1, n_candidates):
@@ -267,7 +267,7 @@ class _Stack:
                 f"lam must be one number or one per candidate, "
                 f"got {len(lams)} for {n_candidates} candidates"
             )
-        self.lam = xp.asarray(np.broadcast_to(lams, n_candidates), dtype=dtype)
+        self.lam = beside(np.broadcast_to(lams, n_candidates), model.b.array, dtype)
         self.decay_bias = decay_bias
         self.row_weights = self._row_weights(weights_p, weights_u, n_candidates)
         self.m, self.v, self.v_max = (xp.zeros_like(self.parameters) for _ in range(3))
@@ -284,7 +284,7 @@ class _Stack:
             ("weights_p", weights_p, self.n_p),
             ("weights_u", weights_u, self.n_u),
         ):
-            part = xp.ones(n) if weights is None else xp.asarray(weights)
+            part = xp.ones(n) if weights is None else beside(weights, self.rows)
             if part.shape not in ((n,), (n, n_candidates)):
                 raise ValueError(
                     f"{name} must have shape {(n,)} or {(n, n_candidates)}, got {part.shape}"
@@ -309,7 +309,7 @@ class _Stack:
             order = np.concatenate(
                 [part for part_p, part_u in pairs for part in (part_p, part_u + self.n_p)]
             )
-            order = self.xp.asarray(order)
+            order = beside(order, self.rows)
             rows = self.rows[order]
             weights = None if self.row_weights is None else self.row_weights[order]
             start = 0

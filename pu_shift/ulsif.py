@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pu_shift._checks import one_of, positive_int
 from pu_shift._seeds import Seed, child
-from pu_shift.device import array_namespace, to_numpy
+from pu_shift.device import array_namespace, beside, to_numpy
 from pu_shift.kernels import (
     CENTER_SOURCES,
     as_rows,
@@ -41,6 +41,7 @@ WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0)
 DEFAULT_LAMS = tuple(float(lam) for lam in np.logspace(-3, 1, 9))
 BASES = ("gaussian", "linear")
 SELECTIONS = ("kfold", "loo")
+_Ratio = TypeVar("_Ratio", bound="DensityRatio")
 
 
 class GridEdgeWarning(UserWarning):
@@ -66,6 +67,14 @@ class DensityRatio:
         (len(widths), len(lams)) validation scores, lower is better; NaN when
         there was only one candidate and nothing to choose.
     """
+
+    centers: Any
+    width: float
+    lam: float
+    coefficients: Any
+    widths: np.ndarray
+    lams: np.ndarray
+    scores: np.ndarray
 
     def __init__(
         self,
@@ -110,13 +119,13 @@ class DensityRatio:
 
     @classmethod
     def restore(
-        cls,
+        cls: type[_Ratio],
         coefficients: Any,
         n_columns: int,
         centers: Any = None,
         width: float = float("nan"),
         lam: float = float("nan"),
-    ) -> DensityRatio:
+    ) -> _Ratio:
         """Make a fitted ratio of its parts, without the samples.
 
         Parameters
@@ -194,7 +203,7 @@ class DensityRatio:
         """Yield φ(x) of the rows for each width; the distances are computed once."""
         if self.basis == "linear":
             xp = array_namespace(X)
-            yield xp.concat([X, xp.ones((X.shape[0], 1), dtype=X.dtype)], axis=1)
+            yield xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
             return
         centers = array_namespace(X).astype(self.centers, X.dtype)
         distances = squared_distances(X, centers)
@@ -366,8 +375,8 @@ class ULSIF(DensityRatio):
     ) -> np.ndarray:
         """Held-out ½θᵀHθ − hᵀθ, averaged over the folds: (W, L)."""
         xp = array_namespace(h_sums)
-        n_nu = xp.asarray(n_nu.astype(np.float64))[:, None]
-        n_de = xp.asarray(n_de.astype(np.float64))[:, None, None]
+        n_nu = beside(n_nu.astype(np.float64), h_sums)[:, None]
+        n_de = beside(n_de.astype(np.float64), h_sums)[:, None, None]
         # Training sums are the totals less the fold's own: no second pass.
         h = (xp.sum(h_sums, axis=1, keepdims=True) - h_sums) / (xp.sum(n_nu) - n_nu)
         H = (xp.sum(H_sums, axis=1, keepdims=True) - H_sums) / (xp.sum(n_de) - n_de)
@@ -532,7 +541,7 @@ class KLIEP(DensityRatio):
         if n_widths > 1:
             folds = assign_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
             train = training_weights(folds, n_folds, np.float64)
-        train = xp.asarray(train)
+        train = beside(train, sums)
         max_iterations = positive_int("max_iterations", max_iterations)
         by_chunk = [
             list(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
@@ -577,7 +586,7 @@ def _em(components: Any, weights: Any, tolerance: float, max_iterations: int) ->
     xp = array_namespace(components)
     weights = weights / xp.sum(weights, axis=0)
     reached = xp.astype(xp.any(components > 0.0, axis=0), xp.float64)
-    beta = xp.ones((1, weights.shape[1]), dtype=xp.float64) * (reached / xp.sum(reached))[:, None]
+    beta = xp.ones_like(weights[:1, :]) * (reached / xp.sum(reached))[:, None]
     transposed = xp.matrix_transpose(components)
     for _ in range(max_iterations):
         gradient = xp.matmul(transposed, weights / xp.matmul(components, beta))
@@ -592,7 +601,7 @@ def _solve_all(H: Any, h: Any, lams: np.ndarray) -> Any:
     values, vectors = _eigh(H)
     xp = array_namespace(h)
     projected = xp.matmul(xp.matrix_transpose(vectors), h[..., None])
-    return xp.matmul(vectors, projected / (values[..., None] + xp.asarray(lams)))
+    return xp.matmul(vectors, projected / (values[..., None] + beside(lams, h)))
 
 
 def _eigh(H: Any) -> tuple[Any, Any]:

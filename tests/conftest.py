@@ -6,6 +6,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+# Stand-ins for packages that are not installed: found by sub-processes only.
+collect_ignore = ["doubles"]
+
 # Machines are shared and noisy: a slow example is no failure. Derandomised, so
 # that a failure on one machine can be seen on every other.
 settings.register_profile(

@@ -58,6 +58,40 @@ def test_a_first_session(files, model, tmp_path, capsys):
     np.testing.assert_array_equal(careful["label"] == 1, careful["probability"] > 0.05)
 
 
+def test_large_files_are_streamed(files, model, tmp_path, capsys):
+    new = pd.read_csv(files / "new.csv").drop(columns="id")
+    large = pd.concat([new] * 180, ignore_index=True)  # more than one block
+    large.to_csv(tmp_path / "large.csv", index=False)
+    np.save(tmp_path / "large.npy", large.to_numpy())
+    assert main(["predict", str(model), str(files / "new.csv")]) == 0
+    once = capsys.readouterr().out
+    expected = once + once.split("\n", 1)[1] * 179
+    for name in ("large.csv", "large.npy"):
+        out = tmp_path / "out.csv"
+        assert main(["predict", str(model), str(tmp_path / name), "--out", str(out)]) == 0
+        assert "72000 rows, " in capsys.readouterr().out
+        assert out.read_text(encoding="utf-8") == expected
+    with open(tmp_path / "large.csv", "a", encoding="utf-8") as file:
+        file.write("1,heavy\n")
+    assert main(["predict", str(model), str(tmp_path / "large.csv"), "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert "a finite number in row 72001 of column 'weight, g', found 'heavy'" in error
+    assert error.count("\n") == 1
+    assert out.read_text(encoding="utf-8") == expected
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
+
+
+def test_a_bar_shows_the_progress_on_a_terminal(files, model, tmp_path, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    out = ["--out", str(tmp_path / "out.csv")]
+    assert main(["predict", str(model), str(files / "new.csv"), *out]) == 0
+    assert "predict: 100%" in sys.stderr.getvalue()
+
+
 def test_two_files_are_the_same_data(files, model, tmp_path, capsys):
     other = tmp_path / "other.npz"
     arguments = ["fit", str(files / "p.csv"), str(files / "u.csv"), "--prior", "0.3"]

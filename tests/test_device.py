@@ -57,7 +57,10 @@ def fail(message):
 @pytest.mark.parametrize(
     ("cupy", "message"),
     [
-        (fake_cupy(fail("no driver\nsecond line")), r"gpu 2 needs a CUDA driver.*no driver\)"),
+        (
+            fake_cupy(fail("no driver\nsecond line")),
+            "gpu 2 needs a CUDA driver.*no driver second",
+        ),
         (fake_cupy(lambda: 1), "gpu 2 does not exist, this machine has 1"),
         (fake_cupy(lambda: 3, fail("out of memory")), "gpu 2 cannot be used .out of memory"),
         (fake_cupy(lambda: 3, fail("")), "gpu 2 cannot be used .RuntimeError"),
@@ -67,6 +70,18 @@ def test_with_cupy_but_no_usable_device(monkeypatch, cupy, message):
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     with pytest.raises(device.DeviceError, match=rf"\A{message}[^\n]*--gpu -1[^\n]*\Z"):
         device.get_device(2)
+
+
+def test_the_reason_is_the_first_cause(monkeypatch):
+    def count():
+        try:
+            raise OSError("libcuda.so.1: cannot open shared object file")
+        except OSError as error:
+            raise ImportError("=====\nFailed\n=====") from error
+
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(count))
+    with pytest.raises(device.DeviceError, match=r"\(libcuda.so.1: cannot open shared object file"):
+        device.get_device(0)
 
 
 def test_with_a_usable_device(monkeypatch):
@@ -82,6 +97,30 @@ def test_array_namespace():
     assert device.array_namespace(strict) is array_api_strict
     with pytest.raises(ValueError, match="one array module"):
         device.array_namespace(np.zeros(1), strict)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], np.array([3]), np.float32(4.0), [True], 5])
+def test_beside(values):
+    for array in (np.zeros(2), array_api_strict.zeros(2)):
+        moved = device.beside(values, array)
+        assert device.array_namespace(moved) is device.array_namespace(array)
+        np.testing.assert_array_equal(device.to_numpy(moved), values)
+        assert device.to_numpy(moved).dtype == np.asarray(values).dtype
+        assert device.beside(moved, array) is moved
+    assert device.beside(values, np.zeros(2), np.float32).dtype == np.float32
+
+
+def test_beside_brings_nothing_back():
+    with pytest.raises(ValueError, match="one array module"):
+        device.beside(array_api_strict.zeros(2), np.zeros(2))
+
+
+def test_on_device():
+    rows = np.zeros((2, 1))
+    assert device.on_device("x", rows, device.get_device()) is rows
+    elsewhere = types.SimpleNamespace(is_array_supported=lambda array: False, name="@cupy:0")
+    with pytest.raises(ValueError, match="x must be on the model's device @cupy:0, not @numpy"):
+        device.on_device("x", rows, elsewhere)
 
 
 def test_to_numpy(monkeypatch):

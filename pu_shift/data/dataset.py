@@ -73,7 +73,7 @@ class Dataset:
         return self.facts.name
 
     @classmethod
-    def of(cls, name: str, X: Any, y: Any, **facts: str) -> Dataset:
+    def of(cls, name: str, X: Any, y: Any, **facts: Any) -> Dataset:
         """Make a dataset of arrays.
 
         Parameters
@@ -120,7 +120,8 @@ class Dataset:
             )
         y = y.astype(np.int8)
         X.flags.writeable = y.flags.writeable = False
-        return cls(X, y, Facts(name, *X.shape, positives, **facts))
+        rows, features = X.shape
+        return cls(X, y, Facts(name, rows, features, positives, **facts))
 
 
 def show(values: Any, most: int = 5) -> str:

@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -39,7 +39,7 @@ _COMPRESSIONS = (
 _DENSE_VALUES = 1 << 30
 
 
-def decompressed(stream: BinaryIO) -> BinaryIO:
+def decompressed(stream: Any) -> Any:
     """Unpack a gzip, bzip2 or xz stream while it is read; pass others through.
 
     Examples
@@ -123,7 +123,7 @@ def read_content(
     """
     label = path.name if member is None else f"{path.name}[{member}]"
     with reading(label), contextlib.ExitStack() as stack:
-        stream: BinaryIO
+        stream: IO[bytes]
         if member is None:
             stream = stack.enter_context(open(path, "rb"))
         else:
@@ -145,7 +145,7 @@ def _amount(limit: int | None) -> int:
     return -1 if limit is None else limit + 1
 
 
-def sample_lines(stream: BinaryIO) -> Iterator[bytes]:
+def sample_lines(stream: IO[bytes]) -> Iterator[bytes]:
     r"""Keep a fixed random subset of a stream's lines and stop when it is full.
 
     Each line is kept with probability 0.03, decided by Python's Mersenne

@@ -257,6 +257,4 @@ def lookup(name: str) -> Spec:
     'even digits'
     """
     found = {spec.facts.name.lower(): spec for spec in _SPECS}.get(str(name).lower())
-    if found is None:
-        _checks.one_of("name", name, NAMES)
-    return found
+    return found or _checks.one_of("name", name, NAMES)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,34 @@ class Draw:
     unlabeled_labels: np.ndarray
     tests: dict[float, tuple[np.ndarray, np.ndarray]]
     seed: np.random.SeedSequence
+
+    def send(self, device: Any) -> Draw:
+        """Copy the rows to a device, each array once; labels stay on the host.
+
+        Parameters
+        ----------
+        device
+            See :func:`pu_shift.device.get_device`.
+
+        Returns
+        -------
+        Draw
+            The same draw.
+
+        Examples
+        --------
+        >>> from pu_shift.device import get_device
+        >>> seed = np.random.SeedSequence(0)
+        >>> sample = Draw(np.ones((2, 1)), np.ones((3, 1)), np.ones(3), {}, seed)
+        >>> sample.send(get_device(-1)).positives.shape
+        (2, 1)
+        """
+        return replace(
+            self,
+            positives=device.send(self.positives),
+            unlabeled=device.send(self.unlabeled),
+            tests={prior: (device.send(X), y) for prior, (X, y) in self.tests.items()},
+        )
 
 
 def draw(
@@ -103,7 +132,7 @@ def draw(
     _checks.one_of("counts", counts, COUNTS)
     test_priors = [
         _checks.open_unit("test_prior", value)
-        for value in (test_prior if np.ndim(test_prior) else [test_prior])
+        for value in np.atleast_1d(np.asarray(test_prior, dtype=object))
     ]
     entropy = [
         _checks.positive_int("seed", seed, least=0),

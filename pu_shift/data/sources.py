@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Union
+from typing import IO, Any, Union
 from urllib.parse import urlsplit
 
 from tqdm import tqdm
@@ -134,7 +134,9 @@ Source = Union[Web, Wheel]
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, req, fp, code, msg, headers, newurl):
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Any:
         try:
             _check_scheme(newurl, req.full_url)
         except DataError:
@@ -173,12 +175,12 @@ def _download(remote: Remote, folder: Path) -> None:
         raise DataError(one_line(reason)) from None
 
 
-def _length(response: BinaryIO) -> int | None:
+def _length(response: Any) -> int | None:
     text = response.headers.get("Content-Length", "")
     return int(text) if text.isdigit() else None
 
 
-def _chunks(stream: BinaryIO, expected: int | None, title: str, most: int) -> Iterator[bytes]:
+def _chunks(stream: IO[bytes], expected: int | None, title: str, most: int) -> Iterator[bytes]:
     """Yield a stream's bytes with a progress bar; check their number."""
     found = 0
     with tqdm(total=expected, desc=title, unit="B", unit_scale=True, disable=None) as bar:
@@ -195,7 +197,7 @@ def _chunks(stream: BinaryIO, expected: int | None, title: str, most: int) -> It
         raise DataError(f"{title}: expected {expected:,} bytes, found {found:,}")
 
 
-def _sampled(response: BinaryIO, title: str) -> Iterator[bytes]:
+def _sampled(response: IO[bytes], title: str) -> Iterator[bytes]:
     """Yield the sample of a compressed table, with a progress bar."""
     with reading(title), decompressed(response) as stream:
         lines = sample_lines(stream)
@@ -208,7 +210,7 @@ def _save(remote: Remote, folder: Path, chunks: Iterable[bytes]) -> None:
     digest = hashlib.sha256()
     pack = remote.sample or remote.save_as == Path(remote.address).name + ".gz"
     with contextlib.ExitStack() as stack:
-        target = stack.enter_context(open(part, "wb"))
+        target: Any = stack.enter_context(open(part, "wb"))
         if pack:
             # No name and no time in the header: the same content gives the same bytes.
             target = stack.enter_context(gzip.GzipFile("", "wb", 6, target, mtime=0))

@@ -13,6 +13,7 @@ import pandas as pd
 from joblib import cpu_count
 
 from pu_shift._checks import positive_int
+from pu_shift.device import DeviceError
 from pu_shift.experiment.compare import headline
 from pu_shift.experiment.protocol import Protocol, load_protocol
 from pu_shift.experiment.runner import run_all
@@ -64,6 +65,7 @@ def run_variant(
     n_trials: int,
     datasets: Sequence[str] = DATASETS,
     jobs: int | None = None,
+    gpu: int = -1,
 ) -> pd.DataFrame:
     """Run Tables 1–3 with one change and return the comparison with the paper.
 
@@ -73,7 +75,7 @@ def run_variant(
         The change.
     folder
         Where the runs go; finished trials there are not run again.
-    n_trials, datasets, jobs
+    n_trials, datasets, jobs, gpu
         As for :func:`pu_shift.experiment.runner.run_all`.
 
     Returns
@@ -98,6 +100,7 @@ def run_variant(
         n_trials,
         load_protocol(variant.overrides),
         jobs=jobs,
+        gpu=gpu,
     )
     return pd.concat([result.frame for result in results.values()], ignore_index=True)
 
@@ -195,6 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=10, help="trials of every variant")
     parser.add_argument("--out", default="results/protocol_search", help="results folder")
+    parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU")
     parser.add_argument("--only", nargs="+", help="names of variants to run")
     parser.add_argument(
         "--sweep", action="store_true", help="map the Ker models instead, into ker_sweep.csv"
@@ -211,7 +215,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for variant in VARIANTS:
             if options.only and variant.name not in options.only:
                 continue
-            comparisons[variant.name] = run_variant(variant, out / "runs", options.trials)
+            comparisons[variant.name] = run_variant(
+                variant, out / "runs", options.trials, gpu=options.gpu
+            )
             total = headline(comparisons[variant.name])
             print(
                 f"{variant.name}: {total.consistent:.1%} of {total.cells} cells consistent, "
@@ -221,7 +227,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             table = effects(comparisons)
             write_atomic(out / "ablation.csv", table.round(4).to_csv(index=False))
             write_atomic(out / "ablation.md", markdown(table) + "\n")
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, DeviceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -17,7 +17,7 @@ from pu_shift.device import DeviceError
 from pu_shift.experiment.compare import Headline, headline
 from pu_shift.experiment.outputs import Comparison
 from pu_shift.experiment.protocol import load_protocol
-from pu_shift.experiment.runner import Task, WorkerError, run_all
+from pu_shift.experiment.runner import Label, Task, WorkerError, run_all
 from pu_shift.experiment.settings import DATASETS, METHODS, TABLES, TableSetting
 from pu_shift.experiment.tables import text_headline
 
@@ -113,7 +113,15 @@ def custom_main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--label", type=_column, help="the label column of a CSV file: name, or number from 0"
     )
+    parser.add_argument(
+        "--positive",
+        nargs="+",
+        metavar="LABEL",
+        help="the labels of a file that are positive, all others being negative "
+        "(default: 1, of the labels 1 and -1 or 1 and 0)",
+    )
     options = parser.parse_args(argv)
+    options.label = Label(options.label, options.positive and tuple(options.positive))
     test_prior = options.prior if options.test_prior is None else options.test_prior
     try:
         setting = TableSetting.shift(

@@ -36,7 +36,8 @@ class Fitted:
     Attributes
     ----------
     decide : callable
-        Rows (host arrays) to signed scores; positive means class +1.
+        Rows, on the host or the device, to signed scores on the host; positive
+        means class +1.
     hyper : dict
         The chosen hyper-parameters: ``width``, ``lam``, ``step``.
     """
@@ -51,7 +52,7 @@ class TrainingSet:
     Parameters
     ----------
     positives, unlabeled
-        (n, d) float32 arrays.
+        (n, d) float32 arrays, on the host or the device.
     prior
         π, the class prior of the unlabelled rows.
     protocol

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -57,8 +57,8 @@ class Task:
     ----------
     dataset : str
         A dataset's name, or the path of a file of one's own.
-    label : str, int or None
-        The label column of such a file.
+    label : Label, str, int or None
+        The labels of such a file, see :func:`open_dataset`.
     prior : float
         π of the unlabelled rows.
     trial : int
@@ -70,15 +70,31 @@ class Task:
     """
 
     dataset: str
-    label: str | int | None
+    label: Label | str | int | None
     prior: float
     trial: int
     blocks: tuple[Block, ...]
     methods: tuple[str, ...]
 
 
+class Label(NamedTuple):
+    """Where a file of one's own holds its labels, and which of them are positive.
+
+    Attributes
+    ----------
+    column : str, int or None
+        The label column of a table; by default the last.
+    positive : tuple of str or None
+        What becomes +1; everything else becomes −1. Not needed when the labels
+        are ±1 or 0/1.
+    """
+
+    column: str | int | None = None
+    positive: tuple[str, ...] | None = None
+
+
 @cache
-def open_dataset(dataset: str, label: str | int | None = None) -> data.Dataset:
+def open_dataset(dataset: str, label: Label | str | int | None = None) -> data.Dataset:
     """Load a dataset by name, or a file of one's own by its path.
 
     Parameters
@@ -86,7 +102,8 @@ def open_dataset(dataset: str, label: str | int | None = None) -> data.Dataset:
     dataset
         One of :data:`pu_shift.data.NAMES`, or a path.
     label
-        The label column of a file: its name or its position.
+        The label column of a file: its name or its position; or a
+        :class:`Label`, which also says which labels are positive.
 
     Returns
     -------
@@ -106,7 +123,7 @@ def open_dataset(dataset: str, label: str | int | None = None) -> data.Dataset:
         raise ValueError(
             f"dataset must be a file or one of {', '.join(data.NAMES)}, got {dataset!r}"
         )
-    return data.load_file(dataset, label)
+    return data.load_file(dataset, *(label if isinstance(label, Label) else Label(label)))
 
 
 def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[dict[str, Any]]:
@@ -153,7 +170,7 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[d
             seed,
             task.trial,
             protocol.counts,
-        )
+        ).send(device)
         training = TrainingSet(
             sample.positives,
             sample.unlabeled,
@@ -191,7 +208,7 @@ def plan(
     methods: Sequence[str],
     n_trials: int,
     done: Iterable[tuple] = (),
-    label: str | int | None = None,
+    label: Label | str | int | None = None,
 ) -> list[Task]:
     """List the tasks that are not finished, trial by trial.
 
@@ -210,7 +227,7 @@ def plan(
         (prior, test_prior, given_prior, dataset, method, trial) of what is
         finished.
     label
-        The label column of files of one's own.
+        The labels of files of one's own, see :func:`open_dataset`.
 
     Returns
     -------
@@ -255,7 +272,7 @@ def _distinct(name: str, values: Sequence[str]) -> None:
         raise ValueError(f"{name} must be distinct, got {twice[0]!r} twice")
 
 
-def _fingerprints(datasets: Sequence[str], label: str | int | None) -> dict[str, str]:
+def _fingerprints(datasets: Sequence[str], label: Label | str | int | None) -> dict[str, str]:
     """Return digests of files of one's own, whose names do not tell what they hold."""
     own = [open_dataset(name, label) for name in datasets if name.lower() not in _KNOWN]
     return {
@@ -275,7 +292,7 @@ def run_all(
     jobs: int | None = None,
     cluster: str | None = None,
     fresh: bool = False,
-    label: str | int | None = None,
+    label: Label | str | int | None = None,
     colour: bool = False,
     progress: Any = None,
 ) -> dict[Path, Comparison]:

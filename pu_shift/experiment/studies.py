@@ -25,10 +25,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
+from pu_shift._chainer import chainer
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift.class_prior import estimate_prior
 from pu_shift.data.sampling import Draw, draw
-from pu_shift.device import DeviceError, get_device
+from pu_shift.device import DeviceError, get_device, to_numpy
 from pu_shift.experiment.figures import png
 from pu_shift.experiment.methods import TrainingSet
 from pu_shift.experiment.protocol import Protocol, load_protocol
@@ -109,7 +110,8 @@ def run_asymmetric(dataset: str, trial: int, options: argparse.Namespace) -> Row
         DH-Lin`` and ``agreement Sq-Lin`` hold the share of test rows on which
         training at α and at the equivalent π′ decide alike, in percent.
     """
-    sample = _draw(dataset, trial, options, options.prior)
+    device = get_device(options.gpu)
+    sample = _draw(dataset, trial, options, options.prior).send(device)
     X, y = sample.tests[options.prior]
     training = _training_set(sample, options.prior, options)
     given = {alpha: test_prior_from_alpha(options.prior, alpha) for alpha in ALPHAS}
@@ -124,13 +126,13 @@ def run_asymmetric(dataset: str, trial: int, options: argparse.Namespace) -> Row
             rows.append({"alpha": alpha, "method": method, "value": value})
     for name, loss in (("DH-Lin", "double_hinge"), ("Sq-Lin", "squared")):
         for alpha in ALPHAS:
-            share = _agreement(sample, X, options, alpha, loss)
+            share = _agreement(sample, X, options, alpha, loss, device)
             rows.append({"alpha": alpha, "method": f"agreement {name}", "value": share})
     return rows
 
 
 def _agreement(
-    sample: Draw, X: np.ndarray, options: argparse.Namespace, alpha: float, loss: str
+    sample: Draw, X: Any, options: argparse.Namespace, alpha: float, loss: str, device: Any
 ) -> float:
     """Share of rows that the PU-asym and the equivalent PU-shift risk decide alike."""
     prior, protocol = options.prior, options.protocol
@@ -140,6 +142,7 @@ def _agreement(
         ("pu-shift", Condition(prior, test_prior_from_alpha(prior, alpha))),
     ):
         model = LinearModel(X.shape[1])
+        model.to_device(device)
         train(
             model,
             sample.positives,
@@ -152,7 +155,7 @@ def _agreement(
             learning_rate=protocol.learning_rate,
             seed=sample.seed,
         )
-        scores.append(model(X).array)
+        scores.append(to_numpy(model(X).array))
     return 100.0 * float(np.mean((scores[0] > 0) == (scores[1] > 0)))
 
 
@@ -169,7 +172,7 @@ def run_robustness(dataset: str, trial: int, options: argparse.Namespace) -> Row
     list of dict
         Rows of ``given_prior``, ``method`` and ``value``.
     """
-    sample = _draw(dataset, trial, options, options.test_prior)
+    sample = _draw(dataset, trial, options, options.test_prior).send(get_device(options.gpu))
     X, y = sample.tests[options.test_prior]
     training = _training_set(sample, options.prior, options)
     rows = []
@@ -199,8 +202,9 @@ def run_estimated_prior(dataset: str, trial: int, options: argparse.Namespace) -
     rows = []
     for prior in sorted({0.3, 0.5, 0.7, options.prior}):
         sample = _draw(dataset, trial, options, options.test_prior, prior)
-        X, y = sample.tests[options.test_prior]
         estimate = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed).prior
+        sample = sample.send(get_device(options.gpu))
+        X, y = sample.tests[options.test_prior]
         rows.append({"prior": prior, "method": "estimate", "value": 100.0 * estimate})
         sets = [_training_set(sample, value, options) for value in (estimate, prior)]
         for method in options.methods:
@@ -422,7 +426,7 @@ def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
 
 def _one_thread(run: Callable[..., Rows], *task: Any, options: argparse.Namespace) -> Rows:
     # As in the tables: more threads would change the rounding.
-    with threadpool_limits(1):
+    with threadpool_limits(1), chainer.using_device(get_device(options.gpu)):
         return run(*task, options)
 
 

@@ -57,8 +57,8 @@ def test_effects_by_hand():
 
 
 def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
-    def run(variant, folder, trials):
-        assert trials == 3
+    def run(variant, folder, trials, gpu):
+        assert (trials, gpu) == (3, -1)
         if variant.name == "1000 steps":
             raise ValueError("no luck")
         return frame([1.0, -2.0], [1, 0])

@@ -215,6 +215,39 @@ def test_a_file_of_ones_own_by_the_name_or_the_number_of_its_label(fast, tmp_pat
     assert list(run["files"]) == ["mine"]
 
 
+def test_the_positive_labels_of_a_file_of_ones_own(fast, tmp_path, capsys):
+    path = write_table(tmp_path / "mine.csv")
+    text = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    words = {"0": "well", "1": "sick"}
+    lines = [text[0], *(f"{words[line[0]]}{line[1:]}" for line in text[1:])]
+    (tmp_path / "words").mkdir()
+    named = tmp_path / "words" / "mine.csv"
+    named.write_text("".join(lines), encoding="utf-8")
+    libsvm = tmp_path / "words" / "mine.txt"
+    cells = [line.strip().split(",") for line in text[1:]]
+    libsvm.write_text("".join(f"{3 + int(y)} 1:{a} 2:{b}\n" for y, a, b in cells), encoding="utf-8")
+    label = ["--label", "kind"]
+    runs = {
+        "numbers": (path, label),
+        "named": (named, [*label, "--positive", "sick"]),
+        "several": (named, [*label, "--positive", "sick", "ill"]),
+        "libsvm": (libsvm, ["--positive", "4"]),
+    }
+    setting = [*fast, "--prior", "0.4", "--quiet"]
+    for out, (file, options) in runs.items():
+        arguments = [*setting, "--dataset", str(file), "--out", str(tmp_path / out), *options]
+        assert custom_main(arguments) == 0
+        assert_same_rows(tmp_path / out, tmp_path / "numbers")
+    out = ["--dataset", str(named), "--out", str(tmp_path / "named"), "--label", "kind"]
+    assert custom_main([*setting, *out]) == 2
+    assert_one_line(capsys, "positive must say which label is")
+    # The other label makes other data: they must not pass for a resumed run.
+    assert custom_main([*setting, *out, "--positive", "well"]) == 2
+    assert_one_line(capsys, "holds another run")
+    assert custom_main([*setting, *out, "--positive", "absent"]) == 2
+    assert_one_line(capsys, "mine has 0 positive and 800 negative rows")
+
+
 def test_priors_of_ones_own_default_to_no_shift(fast, tmp_path):
     out = ["--out", str(tmp_path / "out"), "--quiet"]
     assert custom_main([*fast, "--prior", "0.4", "--dataset", "Banana", *out]) == 0

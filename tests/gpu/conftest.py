@@ -1,0 +1,27 @@
+"""The device that the suite runs on."""
+
+import pytest
+
+from pu_shift.device import get_device
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The last device: where there are two it is not the current one."""
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceCount() - 1
+
+
+@pytest.fixture(scope="session")
+def device(gpu):
+    return get_device(gpu)
+
+
+@pytest.fixture
+def on(device):
+    """Make the device the current one, as the estimators and the runner do."""
+    from pu_shift._chainer import chainer
+
+    with chainer.using_device(device):
+        yield device

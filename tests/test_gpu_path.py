@@ -1,0 +1,172 @@
+"""The GPU path without a GPU: CuPy's strict stand-in takes the place of CuPy.
+
+See :mod:`tests.doubles.cupy` for what it refuses. Chainer looks for CuPy once,
+while it is being imported, so each test runs in a process of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOUBLES = ROOT / "tests" / "doubles"
+
+
+def python(*arguments, **environment):
+    paths = [str(ROOT), str(DOUBLES), os.environ.get("PYTHONPATH", "")]
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **{name: value for name, value in os.environ.items() if "COV_CORE" not in name},
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "OMP_NUM_THREADS": "1",
+            **environment,
+        },
+    )
+
+
+REFUSED = """
+import cupy
+import numpy as np
+
+with cupy.cuda.Device(1):
+    far = cupy.zeros(3)
+near, host = cupy.zeros(3), np.zeros(3)
+attempts = {
+    "operator": lambda: near + host,
+    "operator, host first": lambda: host * near,
+    "in place": lambda: near.__iadd__(host),
+    "function": lambda: cupy.maximum(near, host),
+    "function of the host": lambda: np.exp(near),
+    "host arrays alone": lambda: cupy.exp(host),
+    "out": lambda: cupy.exp(near, out=host),
+    "index": lambda: near[np.array([0])],
+    "list as index": lambda: near[[0]],
+    "assignment": lambda: near.__setitem__(slice(None), host),
+    "conversion": lambda: np.asarray(near),
+    "copy there": lambda: cupy.asarray(host),
+    "copy of a list": lambda: cupy.asarray([1.0]),
+    "copy back": lambda: near.get(),
+    "another device": lambda: near + far,
+    "unknown function": lambda: cupy.hypot(near, near),
+    "concatenate": lambda: cupy.concatenate([near, host]),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+    except TypeError:
+        continue
+    print(name)
+"""
+
+
+def test_the_stand_in_refuses_what_it_should():
+    result = python("-c", REFUSED)
+    assert (result.returncode, result.stdout) == (0, ""), result
+
+
+def test_the_gpu_suite_passes_on_the_stand_in():
+    options = ("-q", "-n", "0", "--no-cov", "-p", "no:cacheprovider", "-m", "gpu")
+    result = python("-m", "pytest", *options, "tests/gpu")
+    assert result.returncode == 0, result.stdout
+    assert "passed" in result.stdout
+    assert "deselected" not in result.stdout
+
+
+@pytest.fixture(scope="module")
+def transfers():
+    result = python("tests/doubles/transfers.py", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    names = ("to", "shape", "dtype", "digest", "source", "caller")
+    report["crossings"] = [dict(zip(names, crossing)) for crossing in report["crossings"]]
+    return report
+
+
+def test_the_gpu_computes_what_the_cpu_does(transfers):
+    assert transfers["gpu"] == transfers["cpu"]
+    assert len(transfers["cpu"]) == 18
+
+
+def test_each_array_is_moved_once(transfers):
+    there = [crossing for crossing in transfers["crossings"] if crossing["to"] == "device"]
+    assert max(Counter(crossing["source"] for crossing in there).values()) == 1
+    # P, U and two test sets, and the folds of P and U: nowhere else do rows of data cross.
+    data = [crossing for crossing in there if "cross_validate" not in crossing["caller"]]
+    data = [tuple(crossing["shape"]) for crossing in data if len(crossing["shape"]) == 2]
+    assert sorted(data) == [(500, 2), (500, 2), (500, 2), (500, 6), (2000, 2), (2000, 6)]
+    # Models start there as zeros; all else are vectors: row numbers, and a number per candidate.
+    longest = max(crossing["shape"][0] for crossing in there if len(crossing["shape"]) == 1)
+    assert longest == 2500
+
+
+def test_only_results_come_back(transfers):
+    back = [crossing for crossing in transfers["crossings"] if crossing["to"] == "host"]
+    assert max(Counter(crossing["source"] for crossing in back).values()) == 1
+    places = Counter(crossing["caller"].split()[0].split(":")[0] for crossing in back)
+    scores = [crossing for crossing in back if crossing["shape"] == [500]]
+    assert len(scores) == 18  # one decision per row of the table
+    assert set(places) == {
+        "pu_shift/experiment/methods.py",
+        *(f"{ROOT.name}/pu_shift/{name}.py" for name in ("stacking", "training", "ulsif")),
+    }
+
+
+ENTRY_POINTS = """
+import contextlib, io, json, runpy, sys
+from pathlib import Path
+
+gpu, folder = sys.argv[1:]
+data = Path(folder, "data.csv")
+data.write_text("a,s\\n1,1\\n2,1\\n3,0\\n4,0\\n")
+run = {f"{path}": [] for path in sorted(Path("experiments").glob("*.py"))}
+del run["experiments/claims.py"]  # reads results, computes nothing
+run["experiments/custom.py"] = ["--prior", "0.3", "--dataset", "banana"]
+run["examples/mnist_nnpu.py"] = []
+calls = [(path, [*arguments, "--gpu", gpu]) for path, arguments in run.items()]
+fit = ["fit", str(data), "--label", "s", "--prior", "0.5", "--out", str(data) + ".npz"]
+calls.append(("pu_shift/__main__.py", [*fit, "--gpu", gpu]))
+calls.append(("pu_shift/__main__.py", [*fit, "--method", "risk", "--gpu", gpu]))
+calls.append(("pu_shift/__main__.py", ["reproduce", "1", "--gpu", gpu]))
+report = []
+for path, arguments in calls:
+    sys.argv = [path, *arguments]
+    errors, code = io.StringIO(), None
+    with contextlib.redirect_stderr(errors):
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as stop:
+            code = stop.code
+    report.append((path, code, errors.getvalue()))
+print(json.dumps(report))
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "gpu", "line"),
+    [
+        ({"FAKE_CUDA": "absent"}, "0", "error: gpu 0 needs CuPy, which cannot be imported"),
+        ({"FAKE_CUDA": "no-driver"}, "0", "error: gpu 0 needs a CUDA driver, and none answers"),
+        ({"FAKE_CUDA_DEVICES": "1"}, "1", "error: gpu 1 does not exist, this machine has 1:"),
+    ],
+    ids=["no CuPy", "no driver", "wrong id"],
+)
+def test_every_entry_point_says_how_to_go_on(environment, gpu, line, tmp_path):
+    result = python("-c", ENTRY_POINTS, gpu, str(tmp_path), **environment)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert len(report) == len(list((ROOT / "experiments").glob("*.py"))) - 1 + 4
+    for path, code, errors in report:
+        assert code == 2, (path, errors)
+        assert errors.startswith(line), (path, errors)
+        assert errors.endswith("run with --gpu -1 to use the CPU\n"), (path, errors)
+        assert errors.count("\n") == 1, (path, errors)

@@ -1,0 +1,153 @@
+"""The pages: their code runs and their links lead somewhere."""
+
+import bz2
+import contextlib
+import doctest
+import io
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+
+from tests.mixtures import mixture, pu_samples
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/**/*.md", "*/README.md")
+    for path in ROOT.glob(pattern)
+)
+CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# [text](target), ![text](target "title") and [text]: target
+LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s+(\S+)", re.MULTILINE)
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def prose(text):
+    """Blank out code, in which a bracket is no link."""
+    return re.sub(r"`[^`\n]*`", "", CODE.sub("", text))
+
+
+def anchors(text):
+    """Return the anchors that GitHub gives to a page's headings."""
+    seen: dict[str, int] = {}
+    for title in re.findall(r"^#{1,6}\s+(.+?)\s*#*$", CODE.sub("", text), re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        count = seen.get(slug, 0)
+        seen[slug] = count + 1
+        yield f"{slug}-{count}" if count else slug
+
+
+def broken(page, text):
+    """Return the links of a page that lead nowhere."""
+    wrong = []
+    for target in (first or second for first, second in LINK.findall(prose(text))):
+        parts = urlsplit(target)
+        if parts.scheme or parts.netloc:
+            # There is no network here: an address must at least be one.
+            if not re.fullmatch(r"https://[\w.-]+\.\w+(/.*|#.*)?|mailto:.+@.+", target):
+                wrong.append(target)
+            continue
+        path = (ROOT / page).parent / unquote(parts.path) if parts.path else ROOT / page
+        if not path.exists() or not path.resolve().is_relative_to(ROOT):
+            wrong.append(target)
+        elif parts.fragment and path.suffix == ".md":
+            there = text if not parts.path else path.read_text(encoding="utf-8")
+            if unquote(parts.fragment) not in anchors(there):
+                wrong.append(target)
+    return wrong
+
+
+def test_there_are_pages():
+    assert {"README.md", "docs/quickstart.md", "datasets/README.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    assert broken(page, text_of(page)) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "good"),
+    [
+        ("[a](docs/GPU.md)", True),
+        ("[a](docs/absent.md)", False),
+        ("![a](absent.png)", False),
+        ("[a](#one--two)", True),
+        ("[a](#one-two)", False),
+        ("[a](#one--two-1)", True),
+        ("[a](docs/GPU.md#the-gpu)", False),
+        ("[a](../outside.md)", False),
+        ("[a](https://example.org/b#c)", True),
+        ("[a](http://example.org)", False),
+        ("[a](https://)", False),
+        ("[a]: absent.md", False),
+        ("`[a](absent.md)`", True),
+        ("```\n[a](absent.md)\n```", True),
+    ],
+)
+def test_the_link_checker_sees_what_is_broken(link, good):
+    text = f"# One & two\n\n{link}\n\n## One & two\n"
+    assert (broken("README.md", text) == []) == good
+
+
+@pytest.fixture
+def namespace(tmp_path, monkeypatch):
+    """What the pages take for granted: samples, and files of one's own."""
+    monkeypatch.chdir(tmp_path)
+    X_p, X_u = pu_samples(40, 120, 0.3, gap=4.0, d=2)
+    X_new, _ = mixture(10, 0.7, np.random.default_rng(1), gap=4.0, d=2)
+    Path("cells.csv").write_text("size,diagnosis\n1,malignant\n2,benign\n", encoding="utf-8")
+    Path("digits.csv").write_text("4,0.5\n3,0.25\n", encoding="utf-8")
+    Path("mine.csv").write_text("0.5,1\n0.25,0\n", encoding="utf-8")
+    Path("mine.txt.bz2").write_bytes(bz2.compress(b"+1 1:0.5\n-1 1:2\n"))
+    return {
+        "X_positive": X_p,
+        "X_unlabelled": X_u,
+        "X_new": X_new,
+        "X": np.concatenate([X_p, X_u]),
+        "y": np.repeat([1, 0], [len(X_p), len(X_u)]),
+        "__name__": "page",
+    }
+
+
+def run(page, text, namespace):
+    """Run the Python of a page, top to bottom; sessions must show what they print."""
+    for language, code in CODE.findall(text):
+        if language == "python":
+            exec(compile(code, page, "exec"), namespace)
+        elif language in ("pycon", "doctest"):
+            flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+            test = doctest.DocTestParser().get_doctest(code, namespace, page, page, 0)
+            test.globs = namespace  # later blocks go on from here
+            report = io.StringIO()
+            runner = doctest.DocTestRunner(optionflags=flags)
+            runner.run(test, out=report.write, clear_globs=False)
+            assert runner.summarize(verbose=False).failed == 0, report.getvalue()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if re.search(r"```py", text_of(page))])
+def test_code_runs(page, namespace):
+    with contextlib.redirect_stdout(io.StringIO()):
+        run(page, text_of(page), namespace)
+
+
+def test_wrong_code_is_seen(namespace):
+    run("page", "```python\na = 1\n```\n```pycon\n>>> a\n1\n```\n", namespace)
+    for text in ("```python\nb\n```\n", "```pycon\n>>> 1 + 1\n3\n```\n"):
+        with pytest.raises((NameError, AssertionError)), contextlib.redirect_stdout(io.StringIO()):
+            run("page", text, namespace)
+
+
+def test_python_is_marked_as_such():
+    """A block without a language would not be run."""
+    for page in PAGES:
+        for language, code in CODE.findall(text_of(page)):
+            is_python = re.search(r"^(from pu_shift|import |>>> )", code, re.MULTILINE)
+            assert not is_python or language in ("python", "pycon"), (page, code)
