@@ -230,22 +230,16 @@ def epochs(
 
 
 class _Batch(NamedTuple):
-    """Rows of P, then of U, with their weights as places in a table of patterns."""
+    """A mini-batch: rows of P, then of U.
+
+    ``places`` tells which row of weights each has: row i of ``patterns`` is place
+    i for a positive row, and place ``len(patterns) + i`` for an unlabelled one.
+    """
 
     rows: Any
     n_p: int
     patterns: Any
-    pattern_of: Any
-    total_p: Any
-    total_u: Any
-
-    def weights_p(self, factors: Any) -> Any:
-        """Weights of the positive rows times (K,) factors."""
-        return (self.patterns * factors).take(self.pattern_of[: self.n_p], axis=0)
-
-    def weights_u(self, factors: Any) -> Any:
-        """Weights of the unlabelled rows times (K,) factors."""
-        return (self.patterns * factors).take(self.pattern_of[self.n_p :], axis=0)
+    places: Any
 
 
 class _Stack:
@@ -305,19 +299,28 @@ class _Stack:
             )
         self.lam = xp.asarray(np.broadcast_to(lams, n_candidates), dtype=dtype)
         self.decay_bias = decay_bias
-        self.patterns, self.pattern_of = self._row_weights(weights_p, weights_u, n_candidates)
+        self.patterns, self.places = self._row_weights(weights_p, weights_u, n_candidates)
+        self.factors = self._factors(self.a, self.b)
         self.m, self.v, self.v_max = (xp.zeros_like(self.parameters) for _ in range(3))
         self.gradient, self.spare = (xp.empty_like(self.parameters) for _ in range(2))
         self.buffers: dict[int, tuple[Any, Any]] = {}
-        size = n_features + 1
-        if xp is np:
-            size = min(size, max(1, CACHED // n_candidates))
-        self.blocks = [slice(start, start + size) for start in range(0, n_features + 1, size)]
+        self.blocks = self._blocks()
+
+    def _blocks(self) -> list[tuple[Any, ...]]:
+        """Views of the parameter arrays by blocks of rows, and λ of the rows it applies to."""
+        n_rows, n_candidates = self.parameters.shape
+        size = max(1, CACHED // n_candidates) if self.xp is np else n_rows
         # Written out: NumPy multiplies by a broadcast row three times slower.
-        self.lam_block = xp.tile(self.lam, (size, 1))
+        lam = self.xp.tile(self.lam, (min(size, n_rows), 1))
+        decayed = n_rows if self.decay_bias else n_rows - 1
+        arrays = self.parameters, self.gradient, self.spare, self.m, self.v, self.v_max
+        return [
+            (*(array[i : i + size] for array in arrays), lam[: max(0, decayed - i)])
+            for i in range(0, n_rows, size)
+        ]
 
     def _row_weights(self, weights_p: Any, weights_u: Any, n_candidates: int) -> tuple[Any, Any]:
-        """Return the different rows of weights, (patterns, K), and which one each row has.
+        """Return the different rows of weights, (patterns, K), and the places of all rows.
 
         Folds make few patterns: what depends on the weights is a small table.
         """
@@ -350,14 +353,15 @@ class _Stack:
         rows = rows.astype(self.dtype)
         # Compared as bytes: a hundred times faster than `unique` along an axis.
         keys = rows.view(np.dtype((np.void, rows.itemsize * columns))).ravel()
-        _, first, pattern_of = np.unique(keys, return_index=True, return_inverse=True)
+        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+        places[self.n_p :] += len(first)
         patterns = np.tile(rows[first], (1, n_candidates // columns))
-        return xp.asarray(patterns), xp.asarray(pattern_of)
+        return xp.asarray(patterns), xp.asarray(places)
 
     def batches(self, n_batches: int | None, rng: np.random.Generator) -> Iterator[_Batch]:
         """Yield mini-batches for ever."""
         if n_batches is None:
-            whole = self._batch(self.rows, self.pattern_of, self.n_p)
+            whole = self._batch(self.rows, self.places, self.n_p)
             while True:
                 yield whole
         for pairs in epochs(self.n_p, self.n_u, n_batches, rng):
@@ -366,24 +370,28 @@ class _Stack:
                 [part for part_p, part_u in pairs for part in (part_p, part_u + self.n_p)]
             )
             order = self.xp.asarray(order)
-            rows, pattern_of = self.rows[order], self.pattern_of[order]
+            rows, places = self.rows[order], self.places[order]
             start = 0
             for part_p, part_u in pairs:
                 stop = start + len(part_p) + len(part_u)
-                yield self._batch(rows[start:stop], pattern_of[start:stop], len(part_p))
+                yield self._batch(rows[start:stop], places[start:stop], len(part_p))
                 start = stop
 
-    def _batch(self, rows: Any, pattern_of: Any, n_p: int) -> _Batch:
-        xp, patterns = self.xp, self.patterns
-        if len(patterns) > len(rows):
-            patterns, pattern_of = patterns[pattern_of], xp.arange(len(rows))
-        total_p, total_u = (
-            xp.bincount(part, minlength=len(patterns)).astype(self.dtype) @ patterns
-            for part in (pattern_of[:n_p], pattern_of[n_p:])
-        )
+    def _batch(self, rows: Any, places: Any, n_p: int) -> _Batch:
+        n = len(rows)
+        if len(self.patterns) <= n:
+            return _Batch(rows, n_p, self.patterns, places)
+        # Weights that hardly repeat: those of the batch are its patterns.
+        own = self.xp.arange(n)
+        own[n_p:] += n
+        return _Batch(rows, n_p, self.patterns[places % len(self.patterns)], own)
+
+    def _totals(self, batch: _Batch) -> Any:
+        """Sums of the weights of the P rows and of the U rows: (2, K)."""
+        n = len(batch.patterns)
+        counts = self.xp.bincount(batch.places, minlength=2 * n).reshape(2, n)
         # A batch may hold no row that counts for some candidate.
-        total_p, total_u = xp.maximum(total_p, 1e-30), xp.maximum(total_u, 1e-30)
-        return _Batch(rows, n_p, patterns, pattern_of, total_p, total_u)
+        return self.xp.maximum(counts.astype(self.dtype) @ batch.patterns, 1e-30)
 
     def update(
         self, batch: _Batch, step_size: float, beta1: float, beta2: float, eps: float
@@ -395,13 +403,10 @@ class _Stack:
         # m ← β₁m + g;  v ← β₂v + g²;  v̂ ← max(v̂, v)
         root = (1.0 - beta2) ** 0.5
         step_size, eps = step_size * (1.0 - beta1) / root, eps / root
-        decayed = len(self.parameters) - (0 if self.decay_bias else 1)
-        arrays = self.parameters, self.gradient, self.spare, self.m, self.v, self.v_max
-        for block in self.blocks:
-            parameters, gradient, spare, m, v, v_max = (array[block] for array in arrays)
-            part = slice(0, min(decayed - block.start, len(parameters)))
-            xp.multiply(parameters[part], self.lam_block[part], out=spare[part])
-            gradient[part] += spare[part]
+        for parameters, gradient, spare, m, v, v_max, penalised in self.blocks:
+            n = len(penalised)
+            xp.multiply(parameters[:n], penalised, out=spare[:n])
+            gradient[:n] += spare[:n]
             m *= beta1
             m += gradient
             gradient *= gradient
@@ -421,8 +426,8 @@ class _Stack:
         q(z) = dℓ(−z)/dz the slope of the risk is (a − bπ)q − a on a positive
         row and bq on an unlabelled one: one evaluation of the loss serves both.
         """
-        xp = self.xp
-        a, b, n_p = self.a, self.b, batch.n_p
+        xp, n_p, totals = self.xp, batch.n_p, self._totals(batch)
+        a, factors = self.a, self.factors
         scores, slopes = self._buffers(len(batch.rows))
         shift = HALF_SHIFTS.get(self.loss.name)
         if shift is not None and self.correction is None:
@@ -433,34 +438,35 @@ class _Stack:
         else:
             xp.matmul(batch.rows, self.parameters, out=scores)
             if self.correction is not None:
-                a, b = self._corrected(scores, batch)
+                a, b = self._corrected(scores, batch, totals)
+                factors = self._factors(a, b)
             if shift is not None:
                 xp.multiply(scores, 0.5, out=slopes)
                 slopes += shift
             else:
                 slopes[...] = -self.loss.derivative(-scores)
         if self.loss.name == "double_hinge":
-            # 0, 1, 2 on z < −1, −1 ≤ z < 1, z ≥ 1: twice q.
             xp.floor(slopes, out=slopes)
             xp.clip(slopes, 0.0, 2.0, out=slopes)
-        unit = 0.5 if self.loss.name == "double_hinge" else 1.0
-        by_p = a - b * self.prior if self.loss.linear_odd else -b * self.prior
-        slopes[:n_p] *= batch.weights_p(unit * by_p / batch.total_p)
-        weights_p = batch.weights_p(a / batch.total_p)
+        slopes *= _weights(batch, factors / totals)
+        constant = (batch.patterns * (a / totals[0])).take(batch.places[:n_p], axis=0)
         if self.loss.linear_odd:
-            slopes[:n_p] -= weights_p
+            slopes[:n_p] -= constant
         else:
-            slopes[:n_p] += self.loss.derivative(scores[:n_p]) * weights_p
-        slopes[n_p:] *= batch.weights_u(unit * b / batch.total_u)
+            slopes[:n_p] += self.loss.derivative(scores[:n_p]) * constant
         return slopes
 
-    def _corrected(self, scores: Any, batch: _Batch) -> tuple[Any, Any]:
+    def _factors(self, a: Any, b: Any) -> Any:
+        """What q is multiplied by on the P rows and on the U rows: (2, K)."""
+        by_p = a - b * self.prior if self.loss.linear_odd else -b * self.prior
+        unit = 0.5 if self.loss.name == "double_hinge" else 1.0
+        return unit * self.xp.stack([by_p, b])
+
+    def _corrected(self, scores: Any, batch: _Batch, totals: Any) -> tuple[Any, Any]:
         """Return the weights a and b that the gradient sees under a correction."""
-        xp, n_p = self.xp, batch.n_p
-        losses = self.loss.value(-scores)
-        losses[:n_p] *= batch.weights_p(self.prior / batch.total_p)
-        losses[n_p:] *= batch.weights_u(1.0 / batch.total_u)
-        negative = losses[n_p:].sum(axis=0) - losses[:n_p].sum(axis=0)
+        xp = self.xp
+        parts = xp.stack([-self.prior, xp.ones_like(self.prior)])
+        negative = (self.loss.value(-scores) * _weights(batch, parts / totals)).sum(axis=0)
         if self.correction == "max":
             return self.a, xp.where(negative > 0.0, self.b, xp.zeros_like(self.b))
         ascend = negative < -self.beta
@@ -477,7 +483,7 @@ class _Stack:
     def risk(self) -> Any:
         """Unbiased risk of every candidate on all its rows: (K,)."""
         scores = self.xp.matmul(self.rows, self.parameters)
-        weights = self.patterns[self.pattern_of]
+        weights = self.patterns[self.places % len(self.patterns)]
         return evaluate_risk(
             scores[: self.n_p],
             scores[self.n_p :],
@@ -493,3 +499,8 @@ class _Stack:
         decayed = self.parameters if self.decay_bias else self.parameters[:-1]
         return 0.5 * self.lam * (decayed**2).sum(axis=0)
 
+
+def _weights(batch: _Batch, factors: Any) -> Any:
+    """Weights of the rows, times (2, K) factors for those of P and of U."""
+    table = batch.patterns * factors[:, None]
+    return table.reshape(-1, table.shape[-1]).take(batch.places, axis=0)
