@@ -307,7 +307,7 @@ class _Stack:
         self.blocks = self._blocks()
 
     def _blocks(self) -> list[tuple[Any, ...]]:
-        """Views of the parameter arrays by blocks of rows, and λ of the rows it applies to."""
+        """Cut the parameter arrays into blocks of rows, each with λ of the rows it applies to."""
         n_rows, n_candidates = self.parameters.shape
         size = max(1, CACHED // n_candidates) if self.xp is np else n_rows
         # Written out: NumPy multiplies by a broadcast row three times slower.
@@ -387,7 +387,7 @@ class _Stack:
         return _Batch(rows, n_p, self.patterns[places % len(self.patterns)], own)
 
     def _totals(self, batch: _Batch) -> Any:
-        """Sums of the weights of the P rows and of the U rows: (2, K)."""
+        """Sum the weights of the P rows and of the U rows: (2, K)."""
         n = len(batch.patterns)
         counts = self.xp.bincount(batch.places, minlength=2 * n).reshape(2, n)
         # A batch may hold no row that counts for some candidate.
@@ -457,7 +457,7 @@ class _Stack:
         return slopes
 
     def _factors(self, a: Any, b: Any) -> Any:
-        """What q is multiplied by on the P rows and on the U rows: (2, K)."""
+        """Return what q is multiplied by on the P rows and on the U rows: (2, K)."""
         by_p = a - b * self.prior if self.loss.linear_odd else -b * self.prior
         unit = 0.5 if self.loss.name == "double_hinge" else 1.0
         return unit * self.xp.stack([by_p, b])
