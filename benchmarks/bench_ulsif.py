@@ -74,9 +74,8 @@ def _compare(d: int, repeats: int) -> list[dict[str, Any]]:
         "ours, 5-fold": lambda: ULSIF(nu, de, **grid),
         "NumPy, 5-fold": lambda: numpy_kfold(nu, de, centers, widths, LAMS, *folds),
     }
-    fits = {name: case() for name, case in cases.items()}
+    seconds, fits = interleaved(cases, repeats)
     check(fits, nu, de)
-    seconds = interleaved(cases, repeats)
     targets = {
         "densratio": DENSRATIO_TARGET[d],
         "NumPy, leave-one-out": NUMPY_TARGET,

@@ -46,7 +46,7 @@ def densratio_fit(nu: Any, de: Any, widths: Any, lams: Any, n_centers: int, seed
 
 def densratio_centers(nu: np.ndarray, n_centers: int, seed: int) -> np.ndarray:
     """Return the centres that densratio draws with this seed, some of them twice."""
-    return nu[np.random.RandomState(seed).randint(len(nu), size=n_centers)]  # noqa: NPY002
+    return nu[np.random.RandomState(seed).randint(len(nu), size=n_centers)]
 
 
 def adapt_fit(nu: Any, de: Any, widths: Any, lams: Any, n_centers: int, seed: int) -> Fit:
@@ -117,6 +117,8 @@ def numpy_kfold(
             for fold in range(n_folds):
                 out_nu, out_de = folds_nu == fold, folds_de == fold
                 theta = _solve(phi_nu[~out_nu], phi_de[~out_de], lam)
-                loss = 0.5 * np.mean((phi_de[out_de] @ theta) ** 2) - np.mean(phi_nu[out_nu] @ theta)
+                loss = 0.5 * np.mean((phi_de[out_de] @ theta) ** 2) - np.mean(
+                    phi_nu[out_nu] @ theta
+                )
                 scores[w, j] += loss / n_folds
     return _best(nu, de, centers, widths, lams, scores, clip=False)
