@@ -12,6 +12,7 @@ VENV ?= .venv/$(PYTHON_VERSION)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := .venv/oldest
+BENCH := .venv/bench
 
 # pip up to 26.0 reads the first in isolated builds, later ones the second.
 PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
@@ -22,7 +23,7 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables test lint format docs test-all test-oldest clean
+.PHONY: help install data $(TABLES) $(STUDIES) tables bench test lint format docs test-all test-oldest clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -52,6 +53,14 @@ $(STUDIES): $(STAMP)
 
 tables: $(STAMP) ## all seven tables, sharing work
 	$(BIN)/python experiments/all_tables.py $(ARGS)
+
+$(BENCH)/.installed: setup.py requirements/bench.txt
+	"$(PYTHON_PATH)" -m venv --clear $(BENCH)
+	$(call PIP_INSTALL,$(BENCH),-e . -r requirements/bench.txt)
+	@touch $@
+
+bench: $(BENCH)/.installed ## measure the speed side by side with peers, in an environment with them
+	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 docs: $(STAMP) ## write docs/PROTOCOL.md from the code
 	$(BIN)/python -c 'from pu_shift.experiment.protocol import protocol_markdown as p; print(p(), end="")' \
