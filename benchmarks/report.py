@@ -137,9 +137,10 @@ def plot(results: dict[str, Any], path: Path) -> None:
         if row["at_least"] is not None:
             left.plot([row["at_least"]] * 2, [place - 0.4, place + 0.4], color="black")
     left.set_yticks(range(len(rows)), labels, fontsize=6)
-    left.invert_yaxis()
-    left.set_xscale("log")
     left.set_xlabel("times faster than the peer (line: target)")
+    if rows:
+        left.invert_yaxis()
+        left.set_xscale("log")
     growth = results.get("growth", {}).get("rows", [])
     for key in dict.fromkeys((row["kind"], row["what"]) for row in growth):
         points = [row for row in growth if (row["kind"], row["what"]) == key]

@@ -111,12 +111,12 @@ def cross_validate(
     # Only the rows that a fold left out are scored.
     by_fold = []
     for fold in range(columns - 1):
+        W, b = weights[..., fold].reshape(len(weights), -1), biases[..., fold].reshape(-1)
         scores, held_out = [], []
         for rows, training in zip(features, fold_weights):
             left = 1.0 - training[:, fold]
             places = xp.flatnonzero(left)
-            fold_model = weights[..., fold].reshape(len(weights), -1)
-            scores.append(rows[places] @ fold_model + biases[..., fold].reshape(-1))
+            scores.append(rows[places] @ W + b)
             held_out.append(left[places])
         by_fold.append(
             evaluate_risk(

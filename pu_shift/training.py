@@ -333,7 +333,8 @@ class _Stack:
             part = xp.ones(n) if weights is None else xp.asarray(weights)
             if part.ndim == 1:
                 part = part[:, None]
-            if part.ndim != 2 or len(part) != n or n_candidates % part.shape[1]:
+            columns = part.shape[1] if part.ndim == 2 else 0
+            if len(part) != n or not columns or n_candidates % columns:
                 raise ValueError(
                     f"{name} must have shape {(n,)} or {(n, n_candidates)}, "
                     f"got {xp.asarray(weights).shape}"

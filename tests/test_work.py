@@ -106,7 +106,7 @@ def test_cross_validation_scores_each_row_once(count):
 
 
 def test_training_memory_does_not_grow_with_the_steps():
-    """The bound: rows twice (one gathered), six parameter arrays, four of batch × candidates."""
+    """The bound: the rows and two gathered copies, six parameter arrays, four of batch × K."""
     n, d, K, n_batches = 4000, 30, 120, 4
     data = np.random.default_rng(0)
     P, U = (data.normal(0, 1, (m, d)).astype(np.float32) for m in (n // 4, 3 * n // 4))
