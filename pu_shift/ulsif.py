@@ -414,7 +414,7 @@ class ULSIF(DensityRatio):
                     self.lams,
                     n_nu,
                     n_de,
-                    self._clip if self.clip_coefficients else None,
+                    positive_part if self.clip_coefficients else None,
                 )
         return totals / m
 
