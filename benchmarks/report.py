@@ -132,7 +132,8 @@ def plot(results: dict[str, Any], path: Path) -> None:
     left, right = figure.subplots(1, 2)
     rows = [row for name in ("ulsif", "training") for row in results.get(name, {}).get("rows", [])]
     labels = [f"{row['case']}\n{row['peer']}" for row in rows]
-    left.barh(range(len(rows)), [row["peer_seconds"] / row["ours_seconds"] for row in rows])
+    ratios = [row["peer_seconds"] / row["ours_seconds"] for row in rows]
+    left.barh(range(len(rows)), ratios)
     for place, row in enumerate(rows):
         if row["at_least"] is not None:
             left.plot([row["at_least"]] * 2, [place - 0.4, place + 0.4], color="black")
@@ -141,6 +142,7 @@ def plot(results: dict[str, Any], path: Path) -> None:
     if rows:
         left.invert_yaxis()
         left.set_xscale("log")
+        left.set_xlim(left=min(0.9, *ratios))
     growth = results.get("growth", {}).get("rows", [])
     for key in dict.fromkeys((row["kind"], row["what"]) for row in growth):
         points = [row for row in growth if (row["kind"], row["what"]) == key]
