@@ -15,6 +15,7 @@ OLDEST := .venv/oldest
 EMPTY := .venv/empty
 # What `pip install pu-shift[gpu]` brings; another CUDA needs another of CuPy's packages.
 CUPY ?= cupy-cuda12x>=12.3,<15
+BENCH := .venv/bench
 
 # pip up to 26.0 reads the first in isolated builds, later ones the second.
 PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
@@ -26,7 +27,7 @@ STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
 .PHONY: help install data $(TABLES) $(STUDIES) tables report test lint format docs test-all test-oldest \
-	test-gpu types load wheel clean
+	test-gpu types bench load wheel clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -63,6 +64,14 @@ report: $(STAMP) ## a page and figures of the reference results (ARGS="results/a
 
 docs: $(STAMP) ## write the parts of the documents that come from code and results
 	$(BIN)/python tools/write_docs.py
+
+$(BENCH)/.installed: setup.py requirements/bench.txt
+	"$(PYTHON_PATH)" -m venv --clear $(BENCH)
+	$(call PIP_INSTALL,$(BENCH),-e . -r requirements/bench.txt)
+	@touch $@
+
+bench: $(BENCH)/.installed ## measure the speed side by side with peers, in an environment with them
+	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 lint: $(STAMP) ## check the code with ruff (lint and format)
 	$(BIN)/ruff check .

@@ -620,7 +620,7 @@ class RiskMinimizationClassifier(_PUClassifier):
             assign_folds(name, len(X), k, child(seed, 1, part))
             for part, (name, X) in enumerate((("P", X_p), ("U", X_u)))
         ]
-        fold_weights = [device.send(training_weights(fold, k, X_p.dtype)) for fold in folds]
+        fold_weights = [training_weights(fold, k, X_p.dtype) for fold in folds]
         centers, widths = None, np.array([np.nan])
         if self.basis == "gaussian":
             centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))

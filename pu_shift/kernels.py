@@ -117,11 +117,34 @@ def squared_distances(X: Any, centers: Any) -> Any:
     xp = array_namespace(X, centers)
     origin = xp.mean(centers, axis=0, keepdims=True)
     X, centers = X - origin, centers - origin
-    distances = xp.matmul(X, xp.matrix_transpose(centers))
-    distances *= -2.0
-    distances += xp.sum(X * X, axis=1, keepdims=True)
+    distances = xp.matmul(X, xp.matrix_transpose(-2.0 * centers))
+    distances += xp.sum(X * X, axis=1)[:, None]
     distances += xp.sum(centers * centers, axis=1)
-    return xp.where(distances > 0.0, distances, xp.zeros_like(distances))
+    return positive_part(distances)
+
+
+def positive_part(X: Any) -> Any:
+    """Replace what is not positive by 0, in place where the array module can.
+
+    Parameters
+    ----------
+    X
+        A floating array, which NumPy overwrites.
+
+    Returns
+    -------
+    array
+        max(X, 0), and 0 for NaN.
+
+    Examples
+    --------
+    >>> positive_part(np.array([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
+    if isinstance(X, np.ndarray):
+        return np.fmax(X, 0.0, out=X)
+    xp = array_namespace(X)
+    return xp.where(X > 0.0, X, xp.zeros_like(X))
 
 
 def gaussian_kernel(X: Any, centers: Any, width: float) -> Any:
@@ -172,11 +195,10 @@ def kernel_from_distances(distances: Any, width: float) -> Any:
     [[1.0]]
     """
     width = positive("width", width)
-    xp = array_namespace(distances)
     kernel = distances * (-0.5 / width / width)
-    if xp is array_namespace(np.empty(0)):
+    if isinstance(kernel, np.ndarray):
         return np.exp(kernel, out=kernel)
-    return xp.exp(kernel)
+    return array_namespace(kernel).exp(kernel)
 
 
 def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
@@ -217,8 +239,8 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
         rows = np.random.default_rng(seed).choice(X.shape[0], max_rows, replace=False)
         X = take_rows(X, np.sort(rows))
     distances = squared_distances(X, X)
-    above_diagonal = xp.triu(xp.ones_like(distances, dtype=xp.int8), k=1) == 1
-    median = _median(xp, xp.sqrt(distances[above_diagonal]))
+    pairs = xp.concat([distances[i, i + 1 :] for i in range(X.shape[0] - 1)])
+    median = _median(xp, xp.sqrt(pairs))
     # Coinciding rows come out as rounding noise rather than 0.
     scale = float(xp.max(distances)) ** 0.5
     if median <= 1e-6 * scale or median == 0.0:
@@ -230,9 +252,14 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
 
 
 def _median(xp: Any, values: Any) -> float:
-    if hasattr(xp, "median"):  # a partial sort; not part of the array API standard
-        return float(xp.median(values))
-    ordered, n = xp.sort(values), values.shape[0]
+    n = values.shape[0]
+    if isinstance(values, np.ndarray):
+        # One place is found six times faster than the two that `median` asks for.
+        ordered = np.partition(values, n // 2)
+        if n % 2 == 0:
+            ordered[n // 2 - 1] = ordered[: n // 2].max()
+    else:
+        ordered = xp.sort(values)
     return 0.5 * (float(ordered[(n - 1) // 2]) + float(ordered[n // 2]))
 
 

@@ -62,7 +62,7 @@ def cross_validate(
     lams
         Candidates λ.
     fold_weights
-        Training weights of P and of U, see
+        Training weights of P and of U, host arrays, see
         :func:`pu_shift.selection.training_weights`.
     device
         See :func:`pu_shift.device.get_device`.
@@ -92,9 +92,6 @@ def cross_validate(
     xp = device.xp
     n_conditions, n_lams, columns = len(conditions), len(lams), fold_weights[0].shape[1]
     stacked = [condition for condition in conditions for _ in range(n_lams * columns)]
-    weights_p, weights_u = (
-        xp.tile(weights, (1, n_conditions * n_lams)) for weights in fold_weights
-    )
     model = LinearModel(features[0].shape[1], len(stacked), dtype=features[0].dtype)
     model.to_device(device)
     features_p, features_u = features
@@ -106,29 +103,31 @@ def cross_validate(
         loss=loss,
         kind="pu-shift",
         lam=np.tile(np.repeat(lams, columns), n_conditions),
-        weights_p=weights_p,
-        weights_u=weights_u,
+        weights_p=fold_weights[0],
+        weights_u=fold_weights[1],
+        record=(),
         **options,
     )
-    # Only the fold columns have held-out rows.
-    use = np.arange(len(stacked)) % columns < columns - 1
-    fold = beside(np.flatnonzero(use), model.b.array)
-    held_p, held_u = (1.0 - weights[:, fold] for weights in (weights_p, weights_u))
-    scores_p, scores_u = (
-        xp.matmul(rows, model.W.array[:, fold]) + model.b.array[fold] for rows in features
-    )
-    risk = evaluate_risk(
-        scores_p,
-        scores_u,
-        [condition for condition, used in zip(stacked, use) if used],
-        loss if criterion is None else criterion,
-        "pu-shift",
-        held_p,
-        held_u,
-    )
     shape = (n_conditions, n_lams, columns)
-    return CrossValidation(
-        to_numpy(risk).reshape(n_conditions, n_lams, columns - 1).mean(axis=2),
-        model.W.array.reshape(-1, *shape),
-        model.b.array.reshape(shape),
-    )
+    weights, biases = model.W.array.reshape(-1, *shape), model.b.array.reshape(shape)
+    # Only the rows that a fold left out are scored.
+    by_fold = []
+    for fold in range(columns - 1):
+        W, b = weights[..., fold].reshape(len(weights), -1), biases[..., fold].reshape(-1)
+        scores, held_out = [], []
+        for rows, training in zip(features, fold_weights):
+            left = 1.0 - training[:, fold]
+            places = np.flatnonzero(left)
+            scores.append(rows[beside(places, rows)] @ W + b)
+            held_out.append(beside(left[places], rows))
+        by_fold.append(
+            evaluate_risk(
+                *scores,
+                stacked[::columns],
+                loss if criterion is None else criterion,
+                "pu-shift",
+                *held_out,
+            )
+        )
+    risks = to_numpy(xp.stack(by_fold)).mean(axis=0).reshape(n_conditions, n_lams)
+    return CrossValidation(risks, weights, biases)

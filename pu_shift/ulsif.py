@@ -31,6 +31,7 @@ from pu_shift.kernels import (
     choose_centers,
     kernel_from_distances,
     median_distance,
+    positive_part,
     row_blocks,
     squared_distances,
     take_rows,
@@ -199,14 +200,18 @@ class DensityRatio:
             parts.append(rows)
         return median_distance(xp.concat(parts, axis=0), max_rows=limit + 2)
 
-    def _features(self, X: Any, widths: Iterable[float]) -> Iterator[Any]:
-        """Yield φ(x) of the rows for each width; the distances are computed once."""
+    def _features(
+        self, X: Any, widths: Iterable[float], order: np.ndarray | None = None
+    ) -> Iterator[Any]:
+        """Yield φ(x) of the rows, in this order, for each width; distances are computed once."""
+        xp = array_namespace(X)
         if self.basis == "linear":
-            xp = array_namespace(X)
+            X = X if order is None else take_rows(X, order)
             yield xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
             return
-        centers = array_namespace(X).astype(self.centers, X.dtype)
-        distances = squared_distances(X, centers)
+        distances = squared_distances(X, xp.astype(self.centers, X.dtype))
+        if order is not None:
+            distances = take_rows(distances, order)
         for width in widths:
             yield kernel_from_distances(distances, width)
 
@@ -223,21 +228,30 @@ class DensityRatio:
         Returns (W, F, b) and (W, F, b, b) arrays, in float64.
         """
         xp = array_namespace(X)
-        firsts, seconds = [], []
-        for fold in range(n_folds):
-            rows = None if n_folds == 1 else np.flatnonzero(folds == fold)
-            first: list[Any] = [0.0] * len(self.widths)
-            second: list[Any] = [0.0] * len(self.widths)
-            for chunk in self._chunks(X, rows):
-                for w, features in enumerate(self._features(chunk, self.widths)):
-                    first[w] = first[w] + xp.sum(features, axis=0, dtype=xp.float64)
+        shape = len(self.widths), n_folds
+        first: list[Any] = [0.0] * (shape[0] * n_folds)
+        second: list[Any] = list(first)
+        start = 0
+        for chunk in self._chunks(X):
+            here = folds[start : start + chunk.shape[0]]
+            start += chunk.shape[0]
+            order = np.argsort(here, kind="stable")
+            bounds = np.searchsorted(here[order], np.arange(n_folds + 1))
+            by_width = self._features(chunk, self.widths, order if n_folds > 1 else None)
+            for w, features in enumerate(by_width):
+                for fold in range(n_folds):
+                    part = features[int(bounds[fold]) : int(bounds[fold + 1]), :]
+                    place = w * n_folds + fold
+                    first[place] = first[place] + xp.sum(part, axis=0, dtype=xp.float64)
                     if squares:
-                        gram = xp.matmul(xp.matrix_transpose(features), features)
-                        second[w] = second[w] + xp.astype(gram, xp.float64)
-            firsts.append(xp.stack(first))
-            if squares:
-                seconds.append(xp.stack(second))
-        return xp.stack(firsts, axis=1), xp.stack(seconds, axis=1) if squares else None
+                        gram = xp.matmul(xp.matrix_transpose(part), part)
+                        second[place] = second[place] + xp.astype(gram, xp.float64)
+        sums = xp.stack(first)
+        b = sums.shape[1]
+        return (
+            xp.reshape(sums, (*shape, b)),
+            xp.reshape(xp.stack(second), (*shape, b, b)) if squares else None,
+        )
 
     def _forget_samples(self) -> None:
         """Drop the samples: a fitted ratio needs the centres only."""
@@ -365,10 +379,7 @@ class ULSIF(DensityRatio):
         self._forget_samples()
 
     def _clip(self, coefficients: Any) -> Any:
-        if not self.clip_coefficients:
-            return coefficients
-        xp = array_namespace(coefficients)
-        return xp.where(coefficients > 0.0, coefficients, xp.zeros_like(coefficients))
+        return positive_part(coefficients) if self.clip_coefficients else coefficients
 
     def _kfold_scores(
         self, h_sums: Any, H_sums: Any, n_nu: np.ndarray, n_de: np.ndarray
@@ -390,7 +401,7 @@ class ULSIF(DensityRatio):
         n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
         m = min(n_nu, n_de)
         eigen = [_eigh(H[w, :, :]) for w in range(len(self.widths))]
-        totals = np.zeros((len(self.widths), len(self.lams)))
+        totals = [0.0] * len(self.widths)
         # At random, because files are often sorted.
         order_nu, order_de = (
             np.random.default_rng(child(self._seed, 3, part)).permutation(n)[:m]
@@ -405,9 +416,16 @@ class ULSIF(DensityRatio):
             )
             for w, (phi_nu, phi_de) in enumerate(features):
                 totals[w] += loo_losses(
-                    phi_nu, phi_de, h[w, :], eigen[w], self.lams, n_nu, n_de, self._clip
+                    phi_nu,
+                    phi_de,
+                    h[w, :],
+                    eigen[w],
+                    self.lams,
+                    n_nu,
+                    n_de,
+                    positive_part if self.clip_coefficients else None,
                 )
-        return totals / m
+        return to_numpy(array_namespace(h).stack(totals)) / m
 
 
 def loo_losses(
@@ -418,8 +436,8 @@ def loo_losses(
     lams: np.ndarray,
     n_nu: int,
     n_de: int,
-    clip: Any = lambda coefficients: coefficients,
-) -> np.ndarray:
+    clip: Any = None,
+) -> Any:
     r"""Sum the leave-one-out losses of uLSIF in closed form (Kanamori et al., 2009).
 
     Leaving out the pair i changes Ĥ by a rank-one term, so with
@@ -431,7 +449,8 @@ def loo_losses(
         S_i = B^{-1} + \frac{B^{-1}\varphi_i\varphi_i^\top B^{-1}}
                             {n_\mathrm{de} - \varphi_i^\top B^{-1}\varphi_i},
 
-    with φ_i = φ(x^de_i). In the eigenbasis of Ĥ every λ costs O(m·b).
+    with φ_i = φ(x^de_i). In the eigenbasis of Ĥ every λ costs O(m·b); clipping
+    needs the original basis, and O(m·b²).
 
     Parameters
     ----------
@@ -446,11 +465,11 @@ def loo_losses(
     n_nu, n_de
         Sizes of the whole samples.
     clip
-        What is done to coefficients before they are scored.
+        What is done to coefficients before they are scored, if anything.
 
     Returns
     -------
-    numpy.ndarray
+    array
         (L,) sums over the pairs of ½ w(x^de_i)² − w(x^nu_i).
 
     Examples
@@ -464,20 +483,23 @@ def loo_losses(
     values, vectors = eigen
     phi_nu, phi_de = xp.astype(phi_nu, xp.float64), xp.astype(phi_de, xp.float64)
     p_nu, p_de = xp.matmul(phi_nu, vectors), xp.matmul(phi_de, vectors)
-    p_h = xp.matmul(h, vectors)
+    inverse = 1.0 / (values[:, None] + beside(lams, values) * ((n_de - 1) / n_de))
+    base = n_nu * xp.matmul(h, vectors) - p_nu
+    # Row i is n_nu·S_i·ĥ − S_i·φ(x^nu_i) = B⁻¹(base_i + along_i·p_de_i), for every λ.
+    of_base, of_de = xp.matmul(p_de * base, inverse), xp.matmul(p_de * p_de, inverse)
+    along = of_base / (n_de - of_de)
+    scale = (n_de - 1) / (n_de * (n_nu - 1))
+    if clip is None:
+        ratio_de = scale * (of_base + along * of_de)
+        ratio_nu = xp.matmul(p_nu * base, inverse) + along * xp.matmul(p_nu * p_de, inverse)
+        return xp.sum(0.5 * ratio_de * ratio_de - scale * ratio_nu, axis=0)
     losses = []
-    for lam in lams:
-        inverse = 1.0 / (values + float(lam) * (n_de - 1) / n_de)
-        u = p_de * inverse
-        remainder = n_de - xp.sum(p_de * u, axis=1)
-        along = (n_nu * xp.matmul(u, p_h) - xp.sum(p_nu * u, axis=1)) / remainder
-        theta = (n_nu * p_h - p_nu) * inverse + u * along[:, None]
-        theta = theta * ((n_de - 1) / (n_de * (n_nu - 1)))
-        # Back to the original basis, where clipping has its meaning.
-        theta = clip(xp.matmul(theta, xp.matrix_transpose(vectors)))
-        ratio_nu, ratio_de = xp.sum(phi_nu * theta, axis=1), xp.sum(phi_de * theta, axis=1)
-        losses.append(float(xp.sum(0.5 * ratio_de * ratio_de - ratio_nu)))
-    return np.array(losses)
+    for j in range(len(lams)):
+        back = scale * inverse[:, j, None] * xp.matrix_transpose(vectors)
+        theta = clip(xp.matmul(base + along[:, j, None] * p_de, back))
+        ratio_nu, ratio_de = (xp.sum(phi * theta, axis=1) for phi in (phi_nu, phi_de))
+        losses.append(xp.sum(0.5 * ratio_de * ratio_de - ratio_nu))
+    return xp.stack(losses)
 
 
 class KLIEP(DensityRatio):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from pu_shift import risks
+from pu_shift import risks, training
 from pu_shift._chainer import chainer
 from pu_shift.links import GaussianKernelModel, LinearModel
 from pu_shift.losses import Loss
@@ -107,6 +107,53 @@ def test_fold_weights_equal_leaving_the_rows_out():
     train(weighted, X_p, X_u, CONDITIONS[0], weights_p=keep_p, weights_u=keep_u, n_steps=50)
     train(smaller, X_p[keep_p], X_u[keep_u], CONDITIONS[0], n_steps=50)
     np.testing.assert_allclose(weighted.W.array, smaller.W.array, rtol=1e-10)
+
+
+def test_weights_of_fewer_columns_are_repeated():
+    X_p, X_u = data()
+    weights_p, weights_u = (rng.random((n, 2)) < 0.7 for n in (40, 120))
+    models = [LinearModel(3, 6, dtype=np.float64) for _ in range(2)]
+    for model, times in zip(models, (1, 3)):
+        train(
+            model, X_p, X_u, CONDITIONS[0], lam=np.linspace(0, 1, 6), n_steps=20, n_batches=4,
+            weights_p=np.tile(weights_p, (1, times)), weights_u=np.tile(weights_u, (1, times)),
+        )  # fmt: skip
+    np.testing.assert_array_equal(models[0].W.array, models[1].W.array)
+
+
+def test_weights_that_never_repeat_are_weights_too():
+    """Rows of equal and of almost equal weights take different ways through a mini-batch."""
+    X_p, X_u = data()
+    models = [LinearModel(3, 3, dtype=np.float64) for _ in range(2)]
+    for model, noise in zip(models, (0.0, 1e-10)):
+        train(
+            model, X_p, X_u, CONDITIONS, n_steps=30, n_batches=4,
+            weights_p=np.arange(40)[:, None] % [2, 3, 4] + noise * rng.random((40, 3)),
+            weights_u=np.arange(120)[:, None] % [4, 2, 3] + noise * rng.random((120, 3)),
+        )  # fmt: skip
+    np.testing.assert_allclose(models[0].W.array, models[1].W.array, rtol=1e-6)
+
+
+@pytest.mark.parametrize("decay_bias", [False, True])
+@pytest.mark.parametrize("cached", [3, 6])
+def test_blocks_of_the_update_change_nothing(monkeypatch, cached, decay_bias):
+    X_p, X_u = data()
+    options = {"lam": LAMS, "n_steps": 30, "decay_bias": decay_bias}
+    whole, cut = (LinearModel(3, 3, dtype=np.float64) for _ in range(2))
+    train(whole, X_p, X_u, CONDITIONS, **options)
+    monkeypatch.setattr(training, "CACHED", cached)
+    train(cut, X_p, X_u, CONDITIONS, **options)
+    np.testing.assert_array_equal(whole.W.array, cut.W.array)
+    np.testing.assert_array_equal(whole.b.array, cut.b.array)
+
+
+def test_nothing_is_recorded_when_no_step_is_asked_for():
+    model = LinearModel(3, 3, dtype=np.float64)
+    result = train(model, X_P, X_U, CONDITIONS, n_steps=5, record=[])
+    assert result.steps == ()
+    assert result.weights.shape == (0, 3, 3)
+    assert result.risks.shape == result.objectives.shape == result.biases.shape == (0, 3)
+    assert (model.W.array != 0).all()
 
 
 def ridge(phi_p, phi_u, condition, lam):
@@ -295,6 +342,9 @@ def test_batch_without_a_row_that_counts_changes_nothing_but_momentum():
         ({"record": [600]}, "record must not go beyond n_steps"),
         ({"record": [-1]}, "record must be an integer >= 0"),
         ({"weights_p": np.ones(3)}, "weights_p must have shape"),
+        ({"weights_p": np.ones((40, 2))}, r"weights_p must have shape \(40,\) or \(40, 3\)"),
+        ({"weights_p": np.ones((40, 0))}, "weights_p must have shape"),
+        ({"weights_p": np.ones((40, 3, 1))}, "weights_p must have shape"),
         ({"weights_p": np.zeros(40)}, "weights_p must have a positive sum"),
         ({"weights_u": np.full(120, np.nan)}, "weights_u must be non-negative and finite"),
         ({"weights_u": -np.ones(120)}, "weights_u must be non-negative and finite"),
@@ -304,3 +354,11 @@ def test_bad_input(change, message):
     arguments = {"features_p": X_P, "features_u": X_U, "condition": CONDITIONS[0], **change}
     with pytest.raises(ValueError, match=rf"\A{message}[^\n]*\Z"):
         train(LinearModel(3, 3, dtype=np.float64), **arguments)
+
+
+def test_weights_of_both_samples_have_as_many_columns():
+    with pytest.raises(ValueError, match="weights_u must have one column or as many as weights_p"):
+        train(
+            LinearModel(3, 6, dtype=np.float64), X_P, X_U, CONDITIONS[0],
+            weights_p=np.ones((40, 2)), weights_u=np.ones((120, 3)),
+        )  # fmt: skip

@@ -168,11 +168,11 @@ class TrainingSet:
         return {given: Fitted(decider(given), hyper) for given in given_priors}
 
     @cached_property
-    def _fold_weights(self) -> tuple[Any, Any]:
+    def _fold_weights(self) -> tuple[np.ndarray, np.ndarray]:
         """(n, folds + 1) training weights of P and of U."""
         k = self.protocol.n_folds
         return tuple(
-            self.device.send(training_weights(assign_folds(name, len(rows), k, seed), k))
+            training_weights(assign_folds(name, len(rows), k, seed), k)
             for name, rows, seed in (
                 ("P", self.positives, child(self.seed, 2, 0)),
                 ("U", self.unlabeled, child(self.seed, 2, 1)),

@@ -37,7 +37,16 @@ __version__ = "13.6.0"
 
 _HERE = Path(__file__).resolve().parent
 FUNCTIONS = frozenset((_HERE / "cupy_functions.txt").read_text(encoding="utf-8").split())
-NEED_NO_ARRAY = ("broadcast_shapes", "empty", "finfo", "full", "issubdtype", "ones", "zeros")
+NEED_NO_ARRAY = (
+    "arange",
+    "broadcast_shapes",
+    "empty",
+    "finfo",
+    "full",
+    "issubdtype",
+    "ones",
+    "zeros",
+)
 _ABSENT = ("isdtype", "vecdot", "vector_norm", "unstack")  # not before CuPy 14
 _CROSSERS = ("chainer/backends/cuda.py", "chainer/backends/_cpu.py", "pu_shift/device.py")
 
@@ -263,11 +272,23 @@ class ndarray:  # noqa: N801
 
 _METHODS = (
     *("all", "any", "argmin", "astype", "copy", "dot", "fill", "max", "mean", "min"),
-    *("ravel", "reshape", "sum", "transpose", "var"),
+    *("ravel", "reshape", "sum", "take", "transpose", "var"),
 )
 for _name in _METHODS:
     setattr(ndarray, _name, _method(_name))
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "pow", "matmul", "and", "or", "xor"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+):
     _function = getattr(operator, _name + "_" * (_name in ("and", "or")))
     setattr(ndarray, f"__{_name}__", _operator(_function))
     setattr(ndarray, f"__r{_name}__", _operator(_function, reflected=True))

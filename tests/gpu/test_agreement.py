@@ -194,7 +194,7 @@ def test_cross_validation(on):
             place.send([X_P, X_U]),
             [Condition(0.3, 0.3), CONDITION],
             [0.0, 0.1],
-            place.send(folds),
+            folds,
             place,
             n_steps=40,
             criterion="zero_one",

@@ -1,0 +1,88 @@
+"""The benchmarks: what they compare agrees, and the documentation shows what they measured."""
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pu_shift import ULSIF
+from pu_shift._seeds import child
+from pu_shift.selection import assign_folds
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "benchmarks"
+
+
+@pytest.fixture
+def load(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module
+
+
+def test_the_documentation_shows_the_measurements(load):
+    render = load("report").render
+    results = json.loads((FOLDER / "results.json").read_text(encoding="utf-8"))
+    assert render(results) in (ROOT / "docs" / "SPEED.md").read_text(encoding="utf-8")
+    shown = render(results, ("ulsif", "training", "floor", "tables"))
+    assert shown in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_missed_target_is_called_so(load):
+    row = {"case": "c", "peer": "p", "ours_seconds": 0.5, "peer_seconds": 2.0, "at_least": 5.0}
+    machine = load("measure").machine()
+    text = load("report").render({"ulsif": {"machine": machine, "rows": [row]}})
+    assert "| c | p | 500 ms | 2 s | 4.0× | ≥ 5, **missed** |" in text
+    text = load("report").render({"ulsif": {"machine": machine, "rows": [{**row, "at_least": 4}]}})
+    assert "≥ 4, met" in text
+
+
+def test_results_are_merged_and_missing_peers_named(load, monkeypatch, tmp_path, capsys):
+    run, floor = load("run"), load("bench_floor")
+    monkeypatch.setitem(run.PEERS, "ulsif", ("a_peer_that_is_not_there",))
+    row = {"case": "c", "ours_seconds": 2e-6, "peer_seconds": 1e-6, "at_most": 4.0}
+    monkeypatch.setattr(floor, "run", lambda repeats: [row])
+    (tmp_path / "results.json").write_text(json.dumps({"training": {"rows": [], "machine": {}}}))
+    monkeypatch.setattr(run, "render", lambda results: " ".join(results))
+    assert run.main(["--only", "ulsif", "floor", "--out", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert "ulsif needs a_peer_that_is_not_there" in printed.err
+    assert printed.out == "training floor"
+    assert json.loads((tmp_path / "results.json").read_text())["floor"]["rows"] == [row]
+    assert (tmp_path / "results.png").read_bytes()[1:4] == b"PNG"
+
+
+@pytest.mark.filterwarnings("ignore::pu_shift.ulsif.GridEdgeWarning")
+def test_plain_numpy_gives_the_scores_of_ours(load):
+    peers = load("peers_ulsif")
+    rng = np.random.default_rng(0)
+    nu, de = rng.normal(0.5, 1, (30, 2)), rng.normal(0, 1, (60, 2))
+    grid = {"centers": nu[:8], "widths": np.array([0.5, 1.0]), "lams": np.array([0.01, 0.1, 1.0])}
+    folds = [assign_folds("rows", n, 5, child(0, 2, part)) for part, n in enumerate((30, 60))]
+    pairs = [
+        X[np.random.default_rng(child(0, 3, part)).permutation(len(X))]
+        for part, X in enumerate((nu, de))
+    ]
+    for ours, plain in (
+        (ULSIF(nu, de, **grid), peers.numpy_kfold(nu, de, *grid.values(), *folds)),
+        (
+            ULSIF(nu, de, selection="loo", clip_coefficients=True, **grid),
+            peers.numpy_loo(*pairs, *grid.values()),
+        ),
+    ):
+        np.testing.assert_allclose(ours.scores, plain.scores, rtol=1e-8)
+        assert (ours.width, ours.lam) == (plain.width, plain.lam)
+        np.testing.assert_allclose(ours.coefficients, plain.coefficients, rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "double_hinge"])
+def test_ordinary_chainer_code_trains_the_same_models(load, loss):
+    training = load("bench_training")
+    problem = training.Problem(training.Stack("tiny", 3, 2, 2, loss), n_u=200)
+    peer = "Chainer, one by one"
+    parameters = {"ours": problem.train(6), peer: problem.peers(6)[peer]()}
+    training.check(problem, peer, parameters)
+    parameters[peer][:, -1] *= 1.1
+    with pytest.raises(AssertionError, match="differs from ours by"):
+        training.check(problem, peer, parameters)
