@@ -350,7 +350,7 @@ class _Stack:
             )
         rows = np.concatenate([np.broadcast_to(part, (len(part), columns)) for part in parts])
         rows = rows.astype(self.dtype)
-        # Compared as bytes: a hundred times faster than `unique` along an axis.
+        # Compared as bytes: `unique` along an axis is far slower.
         keys = rows.view(np.dtype((np.void, rows.itemsize * columns))).ravel()
         _, first, places = np.unique(keys, return_index=True, return_inverse=True)
         places[self.n_p :] += len(first)
