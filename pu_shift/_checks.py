@@ -25,6 +25,22 @@ def open_unit(name: str, value: Any) -> float:
     return number
 
 
+def finite(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float.
+
+    Examples
+    --------
+    >>> finite("value", "inf")
+    Traceback (most recent call last):
+    ...
+    ValueError: value must be a finite number, got 'inf'
+    """
+    number = _number(name, value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return number
+
+
 def non_negative(name: str, value: Any) -> float:
     """Return ``value`` as a finite float that is not below 0.
 
@@ -88,6 +104,22 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
             f"{name} must be one of {', '.join(repr(item) for item in allowed)}, got {value!r}"
         )
     return value
+
+
+def distinct(name: str, values: Iterable[Any]) -> None:
+    """Refuse values of which two are equal.
+
+    Examples
+    --------
+    >>> distinct("methods", ["DH-Lin", "DH-Lin"])
+    Traceback (most recent call last):
+    ...
+    ValueError: methods must be distinct, got 'DH-Lin' twice
+    """
+    values = list(values)
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{name} must be distinct, got {value!r} twice")
 
 
 def _number(name: str, value: Any) -> float:

@@ -3,8 +3,10 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import active_children
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -463,6 +465,20 @@ def test_a_killed_run_resumes_to_the_rows_of_an_uninterrupted_one(uninterrupted,
     run_all({out: TABLES[1]}, DATASETS, METHODS, 3, Protocol(**SLOW), jobs=1)
     assert_same_rows(rows(out), uninterrupted)
     assert len(uninterrupted.merge(kept)) == len(kept), "a row was changed"
+
+
+def test_workers_are_deaf_to_a_terminals_interrupt_and_the_run_is_not():
+    handler = signal.getsignal(signal.SIGINT)
+    calls = [joblib.delayed(signal.getsignal)(signal.SIGINT)] * 3
+    assert list(runner.in_parallel(calls, jobs=2)) == [signal.SIG_IGN] * 3
+    assert signal.getsignal(signal.SIGINT) is handler is not signal.SIG_IGN
+
+
+def test_a_run_in_a_thread_leaves_the_handlers_alone():
+    calls = [joblib.delayed(abs)(-1), joblib.delayed(abs)(-2)]
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(lambda: sorted(runner.in_parallel(calls, jobs=2))).result()
+    assert found == [1, 2]
 
 
 def test_an_interrupt_stops_the_workers_without_a_word_of_joblib(tmp_path):
