@@ -22,7 +22,7 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables test lint format docs test-all test-oldest clean
+.PHONY: help install data $(TABLES) $(STUDIES) tables test lint format docs test-all test-oldest chaos clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -81,6 +81,9 @@ test-oldest: ## run the tests with the oldest supported versions of everything
 	@oldest=$$(tools/find-python 3.9) && $$oldest -m venv --clear $(OLDEST)
 	$(call PIP_INSTALL,$(OLDEST),-c requirements/oldest.txt -e '.[dev]')
 	$(OLDEST)/bin/python -m pytest $(ARGS)
+
+chaos: $(STAMP) ## hurt runs on purpose and count what they survive (about 20 minutes)
+	$(BIN)/python tools/chaos.py $(ARGS)
 
 clean: ## remove the virtual environments and every cache
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage

@@ -140,11 +140,11 @@ class Copy:
         joined = digests[0] if len(digests) == 1 else _sha256("".join(digests).encode())
         key = _sha256(f"{_VERSION} {self.layout} {joined}".encode())[:24]
         stem = f"{self.spec.facts.name}-{key}"
-        kept = _load_arrays(stem, self.spec)
+        kept = None if fresh else _load_arrays(stem, self.spec)
         if kept is None and not fresh:
             # Were it the index of digests that is damaged, the key would be wrong.
             return self.read(fresh=True)
-        if fresh:
+        if kept is None:
             with reading(self.title):
                 X, y = _parse(self)
                 _check(self, X, y)

@@ -9,6 +9,7 @@ thread in each, so the results are the same for any number of workers.
 from __future__ import annotations
 
 import hashlib
+import logging
 import signal
 import threading
 import time
@@ -455,17 +456,29 @@ def _interrupt_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _connect(address: str) -> Any:
-    """Return a client of a Dask scheduler."""
+@contextmanager
+def _connect(address: str) -> Iterator[Any]:
+    """Yield a client of a Dask scheduler."""
     try:
         from distributed import Client
     except ImportError:
         raise ValueError("cluster needs dask: pip install 'pu-shift[cluster]'") from None
+    # A lost scheduler is our error to report, in one line; Dask logs its tracebacks.
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
-        return Client(address, timeout=CONNECT_TIMEOUT)
-    except Exception as error:  # anything may come from a server that is no scheduler
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
+        try:
+            client = Client(address, timeout=CONNECT_TIMEOUT)
+        except Exception as error:  # anything may come from a server that is no scheduler
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
+        with client:
+            yield client
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)
 
 
 def _on_cluster(
