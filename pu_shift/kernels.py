@@ -173,6 +173,8 @@ def kernel_from_distances(distances: Any, width: float) -> Any:
     """
     width = positive("width", width)
     xp = array_namespace(distances)
+    if 0.5 / width / width > xp.finfo(distances.dtype).max:
+        raise ValueError(f"width must be larger for {distances.dtype}, got {width:.3g}")
     kernel = distances * (-0.5 / width / width)
     if xp is array_namespace(np.empty(0)):
         return np.exp(kernel, out=kernel)
@@ -221,7 +223,10 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
     above_diagonal = xp.triu(xp.ones((n, n), dtype=xp.int8), k=1) == 1
     median = _median(xp, xp.sqrt(distances[above_diagonal]))
     # Coinciding rows come out as rounding noise rather than 0.
-    scale = float(xp.max(distances)) ** 0.5
+    largest, limits = float(xp.max(distances)), xp.finfo(X.dtype)
+    if not np.isfinite(largest) or 0.0 < largest < limits.smallest_normal / limits.eps:
+        raise ValueError(f"X must be scaled: squared distances leave the range of {X.dtype}")
+    scale = largest**0.5
     if median <= 1e-6 * scale or median == 0.0:
         raise ValueError(
             "median distance of X is 0, because most rows coincide (constant features?): "

@@ -67,6 +67,7 @@ class MLP(chainer.Chain):
         return getattr(self, f"linear{self.n_hidden}")(x)[:, 0]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what they lead to is reported at the end
 def train_network(
     model: chainer.Link,
     rows_p: Any,
@@ -152,6 +153,8 @@ def train_network(
             risk.backward()
             optimizer.update()
             risks.append(float(risk.array))
+    if not all(bool(xp.isfinite(parameter.array).all()) for parameter in model.params()):
+        raise ValueError("rows must be scaled, or learning_rate lowered: the training diverged")
     return risks
 
 
