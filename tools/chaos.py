@@ -80,10 +80,13 @@ class Bench:
     def start(self, out: Path, *more: object, path: str = "", **popen: object) -> subprocess.Popen:
         """Start the run into a folder, in a session of its own."""
         command = (*self.options, *more, "--out", out)
+        # To a file: workers that outlive their parent would keep a pipe open.
+        log = open(self.folder / "stderr", "w+", encoding="utf-8")  # noqa: SIM115
+        os.unlink(log.name)
         with mock.patch.dict(os.environ, popen.pop("env", {})):
-            return start(
-                "table1.py", *command, path=path, stderr=subprocess.PIPE, text=True, **popen
-            )
+            process = start("table1.py", *command, path=path, stderr=log, **popen)
+        process.log = log
+        return process
 
     def moment(self) -> float:
         """Return some moment of a run, in seconds from its start."""
@@ -119,8 +122,10 @@ class Bench:
 
 def ended(process: subprocess.Popen, seconds: float = 300) -> tuple[int, str]:
     """Wait for a run; return its exit status and what it printed on standard error."""
-    errors = process.communicate(timeout=seconds)[1]
-    return process.returncode, errors.strip()
+    process.wait(seconds)
+    with process.log as log:
+        log.seek(0)
+        return process.returncode, log.read().strip()
 
 
 def finished(out: Path) -> set[tuple]:
@@ -139,7 +144,7 @@ def not_one_line(status: int, errors: str, about: str) -> str:
 
 def kills(bench: Bench, count: int) -> Tries:
     """Kill -9 at random moments, the whole group or the main process only, and resume."""
-    made, out, hurt = 0, bench.new_folder(), []
+    made, out, hurt, orphans = 0, bench.new_folder(), [], []
     while made < count:
         before = finished(out)
         process = bench.start(out)
@@ -147,7 +152,11 @@ def kills(bench: Bench, count: int) -> Tries:
             process.wait(bench.moment())
         if process.poll() is None:
             made += 1
-            (os.killpg if bench.rng.random() < 0.5 else os.kill)(process.pid, signal.SIGKILL)
+            if bench.rng.random() < 0.5:
+                os.killpg(process.pid, signal.SIGKILL)
+            else:  # its workers are at work while the next run resumes
+                process.kill()
+                orphans.append(process.pid)
             _, errors = ended(process)
             hurt.append(errors or bench.lost(out, before))
         else:
@@ -156,6 +165,9 @@ def kills(bench: Bench, count: int) -> Tries:
             out, hurt = bench.new_folder(), []
     end = bench.resumed(out)
     yield from (problem or end for problem in hurt)
+    for group in orphans:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def full_disks(bench: Bench, count: int) -> Tries:
@@ -188,21 +200,15 @@ def _file_size_limits(bench: Bench, count: int) -> Tries:
     # Who may not mount has a limit on the size of a file, which fails in the same calls.
     largest = max(file.stat().st_size for file in bench.whole.iterdir())
     for _ in range(count):
-        limit, out = int(bench.rng.integers(0, largest)), bench.new_folder()
-        command = [sys.executable, str(ROOT / "experiments" / "table1.py"), *bench.options]
-        done = subprocess.run(
-            [*map(str, command), "--jobs", "1", "--out", str(out)],
-            preexec_fn=lambda limit=limit: resource.setrlimit(
-                resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)
-            ),
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            check=False,
-        )
-        about = os.strerror(errno.EFBIG)
-        errors = done.stderr.strip()
-        problem = not_one_line(done.returncode, errors, about) if done.returncode else ""
+        out = bench.new_folder()
+        # At least what the error message takes.
+        limit = int(bench.rng.integers(512, largest)), resource.RLIM_INFINITY
+
+        def set_limit(limit: tuple[int, int] = limit) -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+        status, errors = ended(bench.start(out, "--jobs", 1, preexec_fn=set_limit))
+        problem = not_one_line(status, errors, os.strerror(errno.EFBIG)) if status else ""
         yield problem or bench.resumed(out)
 
 
