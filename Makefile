@@ -12,6 +12,9 @@ VENV ?= .venv/$(PYTHON_VERSION)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OLDEST := .venv/oldest
+FUZZ := .venv/fuzz
+AUDIT := .venv/audit
+RUNS ?= 20000
 
 # pip up to 26.0 reads the first in isolated builds, later ones the second.
 PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
@@ -22,7 +25,7 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables test lint format docs test-all test-oldest chaos clean
+.PHONY: help install data $(TABLES) $(STUDIES) tables test lint format docs test-all test-oldest chaos fuzz audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -84,6 +87,17 @@ test-oldest: ## run the tests with the oldest supported versions of everything
 
 chaos: $(STAMP) ## hurt runs on purpose and count what they survive (about 20 minutes)
 	$(BIN)/python tools/chaos.py $(ARGS)
+
+fuzz: ## feed the file parsers made-up bytes, with atheris (RUNS=... per parser)
+	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(FUZZ)
+	$(call PIP_INSTALL,$(FUZZ),-e . 'atheris>=2.3')
+	$(FUZZ)/bin/python tools/fuzz.py $(RUNS)
+
+audit: $(STAMP) ## look for unsafe code (bandit) and for known holes in the packages (pip-audit)
+	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(AUDIT)
+	$(call PIP_INSTALL,$(AUDIT),'bandit[toml]>=1.7' 'pip-audit>=2.6')
+	$(AUDIT)/bin/bandit -q -c pyproject.toml -r pu_shift tools experiments datasets examples paper_tables setup.py
+	$(AUDIT)/bin/pip-audit --progress-spinner off --path $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')
 
 clean: ## remove the virtual environments and every cache
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage

@@ -148,6 +148,8 @@ def gaussian_kernel(X: Any, centers: Any, width: float) -> Any:
     >>> gaussian_kernel(np.array([[0.0]]), np.array([[0.0], [1.0]]), 1.0).round(4).tolist()
     [[1.0, 0.6065]]
     """
+    centers = as_rows("centers", centers)
+    X = as_rows("X", X, columns=centers.shape[1])
     return kernel_from_distances(squared_distances(X, centers), width)
 
 

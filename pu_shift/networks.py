@@ -120,6 +120,9 @@ def train_network(
     True
     """
     rows_p, rows_u = as_rows("rows_p", rows_p), as_rows("rows_u", rows_u)
+    for name, rows in (("rows_p", rows_p), ("rows_u", rows_u)):
+        if rows.dtype != np.float32:
+            raise ValueError(f"{name} must be float32, got {rows.dtype}")
     one_of("correction", correction, CORRECTIONS)
     options: dict[str, Any] = {"loss": loss}
     if correction is not None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift._checks import one_of, positive_int
+from pu_shift._checks import non_negative, one_of, positive_int, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_namespace, to_numpy
 from pu_shift.kernels import (
@@ -539,6 +539,7 @@ class KLIEP(DensityRatio):
             train = training_weights(folds, n_folds, np.float64)
         train = xp.asarray(train)
         max_iterations = positive_int("max_iterations", max_iterations)
+        tolerance = non_negative("tolerance", tolerance)
         by_chunk = [
             list(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
         ]
@@ -623,7 +624,7 @@ def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | N
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
-        raise ValueError(f"bounds must be a pair of numbers, got {bounds!r}") from None
+        raise ValueError(f"bounds must be a pair of numbers, got {shown(bounds)}") from None
     if not low < high:
-        raise ValueError(f"bounds must be (low, high) with low < high, got {bounds!r}")
+        raise ValueError(f"bounds must be (low, high) with low < high, got {shown(bounds)}")
     return low, high

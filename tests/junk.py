@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from hypothesis import strategies as st
@@ -134,14 +135,9 @@ CALLS = {
         )
         for name in ("nnpu_risk", "nnpu_shift_risk")
     },
-    "as_rows": (kernels.as_rows, {"name": "X", "X": P, "least": 1, "columns": 2}),
-    "squared_distances": (kernels.squared_distances, {"X": P, "centers": U}),
+    "as_rows": (partial(kernels.as_rows, "X"), {"X": P, "least": 1, "columns": 2}),
     "gaussian_kernel": (kernels.gaussian_kernel, {"X": P, "centers": U, "width": 1.0}),
     "median_distance": (kernels.median_distance, {"X": P, "max_rows": 10, "seed": 0}),
-    "choose_centers": (
-        kernels.choose_centers,
-        {"numerator": P, "denominator": U, "n_centers": 3, "source": "both", "seed": 0},
-    ),
     "ULSIF": (
         ratio_of(ULSIF),
         {
@@ -172,7 +168,10 @@ CALLS = {
         train,
         {**TRAINING, "features_p": P, "features_u": U, "kind": "pu", "record": [0, 3], **WEIGHTS},
     ),
-    "train_network": (train_network, {**TRAINING, "rows_p": P.astype("f"), "rows_u": U.astype("f")}),
+    "train_network": (
+        train_network,
+        {**TRAINING, "rows_p": P.astype("f"), "rows_u": U.astype("f")},
+    ),
     "DensityRatioClassifier": (
         fit(DensityRatioClassifier),
         {"X_p": P, "X_u": U, "X": U, **RATIO},
@@ -195,8 +194,8 @@ CALLS = {
             **{"level": 0.9, "max_rows": 40, "seed": 0},
         },
     ),
-    "assign_folds": (selection.assign_folds, {"name": "P", "n": 7, "n_folds": 3, "seed": 0}),
-    "check_grid": (selection.check_grid, {"name": "lams", "values": [1.0], "allow_zero": True}),
+    "assign_folds": (partial(selection.assign_folds, "P"), {"n": 7, "n_folds": 3, "seed": 0}),
+    "check_grid": (partial(selection.check_grid, "lams"), {"values": [1.0], "allow_zero": True}),
     "Dataset.of": (data.Dataset.of, {"name": "two", "X": [[0.0], [1.0]], "y": [1, -1]}),
     "draw": (draw, {"dataset": DATASET, **DRAW, "trial": 0, "counts": "exact"}),
     "load": (lambda name: data.load(name, offline=True), {"name": "banana"}),
@@ -209,7 +208,7 @@ CALLS = {
     "Protocol": (Protocol, Protocol().as_dict()),
     "load_protocol": (load_protocol, {"overrides": {"n_steps": 3}}),
     "read_trials": (store.read_trials, {"folder": "absent"}),
-    "key_prior": (settings.key_prior, {"name": "prior", "value": 0.3}),
+    "key_prior": (partial(settings.key_prior, "prior"), {"value": 0.3}),
     "TableSetting.shift": (
         settings.TableSetting.shift,
         {"number": 0, "prior": 0.3, "test_prior": 0.5, "given_priors": [0.5]},

@@ -481,7 +481,7 @@ class TrialStore:
         if path.exists():
             try:
                 run = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError:
+            except (ValueError, RecursionError):
                 run = None
             if isinstance(run, dict) and "pu_shift" in run.get("versions", ()):
                 return run
