@@ -55,7 +55,7 @@ def test_every_public_function_is_called():
 
 @pytest.mark.parametrize("name", junk.CALLS)
 @settings(
-    max_examples=20,
+    max_examples=12,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(choice=st.data())
@@ -167,7 +167,7 @@ def harmless(read, path, content):
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choice=st.data())
 def test_no_file_breaks_its_parser(name, choice, tmp_path):
     read, file, contents = FILES[name]
@@ -175,13 +175,13 @@ def test_no_file_breaks_its_parser(name, choice, tmp_path):
     harmless(read, tmp_path / file, content)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choice=st.data())
 def test_no_model_file_breaks_the_loader(model, choice, tmp_path):
     harmless(model_file.load_model, tmp_path / "model.npz", choice.draw(mutations(model)))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choice=st.data())
 def test_no_trials_break_the_reader(trials, choice, tmp_path):
     harmless(read_folder, tmp_path / "trials.csv", choice.draw(mutations(trials)))
@@ -218,7 +218,7 @@ def test_no_csv_file_breaks_the_command(choice, tmp_path, capsys):
     assert printed.err.count("\n") == (status == 2)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     header=st.recursive(
         st.none() | st.booleans() | st.integers(-3, 2**70) | st.floats() | st.text(max_size=5),

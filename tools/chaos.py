@@ -176,7 +176,7 @@ def full_disks(bench: Bench, count: int) -> Tries:
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(disk)]
     if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode:
-        yield from _file_size_limits(bench, count)
+        yield from file_size_limits(bench, count)
         return
     try:
         needed = sum(file.stat().st_blocks * 512 for file in bench.whole.iterdir())
@@ -196,8 +196,8 @@ def full_disks(bench: Bench, count: int) -> Tries:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def _file_size_limits(bench: Bench, count: int) -> Tries:
-    # Who may not mount has a limit on the size of a file, which fails in the same calls.
+def file_size_limits(bench: Bench, count: int) -> Tries:
+    """Limit the size of files, for who may not mount: it fails in the same calls."""
     largest = max(file.stat().st_size for file in bench.whole.iterdir())
     for _ in range(count):
         out = bench.new_folder()
