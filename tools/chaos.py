@@ -132,8 +132,9 @@ def finished(out: Path) -> set[tuple]:
     """Return the trials of a folder, none if it has no file of them yet."""
     if not (out / "trials.csv").exists():
         return set()
-    # Filled, because no missing value equals another.
-    return set(rows(out).fillna(-1.0).itertuples(index=False, name=None))
+    # None for NaN, because no NaN equals another.
+    found = rows(out).itertuples(index=False, name=None)
+    return {tuple(None if value != value else value for value in row) for row in found}
 
 
 def not_one_line(status: int, errors: str, about: str) -> str:
