@@ -16,6 +16,9 @@ EMPTY := .venv/empty
 # What `pip install pu-shift[gpu]` brings; another CUDA needs another of CuPy's packages.
 CUPY ?= cupy-cuda12x>=12.3,<15
 BENCH := .venv/bench
+FUZZ := .venv/fuzz
+AUDIT := .venv/audit
+RUNS ?= 20000
 
 # pip up to 26.0 reads the first in isolated builds, later ones the second.
 PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
@@ -27,7 +30,7 @@ STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
 .PHONY: help install data $(TABLES) $(STUDIES) tables report test lint format docs test-all test-oldest \
-	test-gpu types bench load wheel clean
+	test-gpu types bench load wheel chaos fuzz audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -114,6 +117,20 @@ test-oldest: ## run the tests with the oldest supported versions of everything
 	@oldest=$$(tools/find-python 3.9) && $$oldest -m venv --clear $(OLDEST)
 	$(call PIP_INSTALL,$(OLDEST),-c requirements/oldest.txt -e '.[dev]')
 	$(OLDEST)/bin/python -m pytest $(ARGS)
+
+chaos: $(STAMP) ## hurt runs on purpose and count what they survive (about 20 minutes)
+	$(BIN)/python tools/chaos.py $(ARGS)
+
+fuzz: ## feed the file parsers made-up bytes, with atheris (RUNS=... per parser)
+	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(FUZZ)
+	$(call PIP_INSTALL,$(FUZZ),-e . 'atheris>=2.3')
+	$(FUZZ)/bin/python tools/fuzz.py $(RUNS)
+
+audit: $(STAMP) ## look for unsafe code (bandit) and for known holes in the packages (pip-audit)
+	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(AUDIT)
+	$(call PIP_INSTALL,$(AUDIT),'bandit[toml]>=1.7' 'pip-audit>=2.6')
+	$(AUDIT)/bin/bandit -q -c pyproject.toml -r pu_shift tools experiments datasets examples paper_tables setup.py
+	$(AUDIT)/bin/pip-audit --progress-spinner off --path $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')
 
 clean: ## remove the virtual environments and every cache
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage

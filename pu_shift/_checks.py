@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,7 +22,23 @@ def open_unit(name: str, value: Any) -> float:
     """
     number = _number(name, value)
     if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(value)}")
+    return number
+
+
+def finite(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float.
+
+    Examples
+    --------
+    >>> finite("value", "inf")
+    Traceback (most recent call last):
+    ...
+    ValueError: value must be a finite number, got 'inf'
+    """
+    number = _number(name, value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number, got {shown(value)}")
     return number
 
 
@@ -37,7 +54,7 @@ def non_negative(name: str, value: Any) -> float:
     """
     number = _number(name, value)
     if not (math.isfinite(number) and number >= 0.0):
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+        raise ValueError(f"{name} must be a finite number >= 0, got {shown(value)}")
     return number
 
 
@@ -53,7 +70,7 @@ def positive(name: str, value: Any) -> float:
     """
     number = _number(name, value)
     if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+        raise ValueError(f"{name} must be a finite number > 0, got {shown(value)}")
     return number
 
 
@@ -67,9 +84,36 @@ def positive_int(name: str, value: Any, least: int = 1) -> int:
     ...
     ValueError: folds must be an integer >= 2, got 1
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-    return value.__index__()
+    number = as_index(value)
+    if number is None or number < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {shown(value)}")
+    return number
+
+
+def as_index(value: Any) -> int | None:
+    """Return ``value`` as an int, or None when it is no integer.
+
+    Examples
+    --------
+    >>> as_index(3), as_index(3.0), as_index(True)
+    (3, None, None)
+    """
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
+def shown(value: Any) -> str:
+    r"""Return how a value looks, for a message: in one line that is not long.
+
+    Examples
+    --------
+    >>> shown("two\nlines"), len(shown([[1.0] * 99] * 99))
+    ("'two\\nlines'", 80)
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
@@ -85,16 +129,32 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
     allowed = list(allowed)
     if not any(value is item or value == item for item in allowed):
         raise ValueError(
-            f"{name} must be one of {', '.join(repr(item) for item in allowed)}, got {value!r}"
+            f"{name} must be one of {', '.join(repr(item) for item in allowed)}, got {shown(value)}"
         )
     return value
+
+
+def distinct(name: str, values: Iterable[Any]) -> None:
+    """Refuse values of which two are equal.
+
+    Examples
+    --------
+    >>> distinct("methods", ["DH-Lin", "DH-Lin"])
+    Traceback (most recent call last):
+    ...
+    ValueError: methods must be distinct, got 'DH-Lin' twice
+    """
+    values = list(values)
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{name} must be distinct, got {shown(value)} twice")
 
 
 def _number(name: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number, got {value!r}") from None
+        raise ValueError(f"{name} must be a number, got {shown(value)}") from None
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got nan")
     return number

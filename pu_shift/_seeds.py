@@ -6,6 +6,8 @@ from typing import Union
 
 import numpy as np
 
+from pu_shift._checks import as_index, shown
+
 Seed = Union[int, np.random.SeedSequence]
 
 
@@ -33,7 +35,8 @@ def child(seed: Seed, *key: int) -> np.random.SeedSequence:
     array([ True])
     """
     if not isinstance(seed, np.random.SeedSequence):
-        if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed.__index__() < 0:
-            raise ValueError(f"seed must be an integer >= 0 or a SeedSequence, got {seed!r}")
-        seed = np.random.SeedSequence(seed)
+        number = as_index(seed)
+        if number is None or number < 0:
+            raise ValueError(f"seed must be an integer >= 0 or a SeedSequence, got {shown(seed)}")
+        seed = np.random.SeedSequence(number)
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))

@@ -124,7 +124,7 @@ def estimate_prior(
     one_of("method", method, METHODS)
     one_of("transform", transform, (None, *TRANSFORMS))
     positive_int("n_bootstrap", n_bootstrap, least=0)
-    open_unit("level", level)
+    level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
     X_p = as_rows("X_p", X_p, least=3)
     X_u = as_rows("X_u", X_u, least=3, columns=X_p.shape[1])
@@ -153,9 +153,7 @@ def estimate_prior(
     if n_bootstrap:
         tail = 50.0 * (1.0 - level)
         low, high = (float(value) for value in np.percentile(estimates[1:], [tail, 100.0 - tail]))
-    return PriorEstimate(
-        float(estimates[0]), low, high, float(level), method, transform, estimates[1:]
-    )
+    return PriorEstimate(float(estimates[0]), low, high, level, method, transform, estimates[1:])
 
 
 def _at_most(X: np.ndarray, limit: int, seed: Seed) -> np.ndarray:

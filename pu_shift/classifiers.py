@@ -40,7 +40,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import one_of
+from pu_shift._checks import as_index, one_of, positive_int, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.class_prior import estimate_prior
 from pu_shift.device import get_device, to_numpy
@@ -208,7 +208,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _n_folds(self, X_p: np.ndarray, X_u: np.ndarray) -> int:
         """No more folds than rows: each fold needs one of P and one of U."""
-        return min(self.n_folds, len(X_p), len(X_u))
+        return min(positive_int("n_folds", self.n_folds, least=2), len(X_p), len(X_u))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -448,7 +448,7 @@ class DensityRatioClassifier(_PUClassifier):
             else:
                 raise ValueError(
                     "conditions must be Condition objects or mappings with prior, test_prior "
-                    f"or alpha, got {item!r}"
+                    f"or alpha, got {shown(item)}"
                 )
         if not wanted:
             raise ValueError("conditions must not be empty")
@@ -770,9 +770,10 @@ def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) 
 def _seed(random_state: Any) -> np.random.SeedSequence:
     if random_state is None:
         return np.random.SeedSequence()
-    if not hasattr(random_state, "__index__") or random_state.__index__() < 0:
-        raise ValueError(f"random_state must be an integer >= 0 or None, got {random_state!r}")
-    return child(random_state.__index__())
+    number = as_index(random_state)
+    if number is None or number < 0:
+        raise ValueError(f"random_state must be an integer >= 0 or None, got {shown(random_state)}")
+    return child(number)
 
 
 def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:

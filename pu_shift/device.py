@@ -12,6 +12,7 @@ import array_api_compat
 import numpy as np
 
 from pu_shift._chainer import chainer
+from pu_shift._checks import as_index, shown
 
 
 class DeviceError(RuntimeError):
@@ -73,8 +74,9 @@ def get_device(gpu: int = -1) -> Any:
     >>> get_device(-1).name
     '@numpy'
     """
-    if isinstance(gpu, bool) or not hasattr(gpu, "__index__") or gpu.__index__() < -1:
-        raise ValueError(f"gpu must be a device id >= 0, or -1 for the CPU, got {gpu!r}")
+    number = as_index(gpu)
+    if number is None or number < -1:
+        raise ValueError(f"gpu must be a device id >= 0, or -1 for the CPU, got {shown(gpu)}")
     if gpu == -1:
         return chainer.get_device("@numpy")
     advice = "run with --gpu -1 to use the CPU"

@@ -171,6 +171,8 @@ def gaussian_kernel(X: Any, centers: Any, width: float) -> Any:
     >>> gaussian_kernel(np.array([[0.0]]), np.array([[0.0], [1.0]]), 1.0).round(4).tolist()
     [[1.0, 0.6065]]
     """
+    centers = as_rows("centers", centers)
+    X = as_rows("X", X, columns=centers.shape[1])
     return kernel_from_distances(squared_distances(X, centers), width)
 
 
@@ -195,6 +197,9 @@ def kernel_from_distances(distances: Any, width: float) -> Any:
     [[1.0]]
     """
     width = positive("width", width)
+    xp = array_namespace(distances)
+    if 0.5 / width / width > xp.finfo(distances.dtype).max:
+        raise ValueError(f"width must be larger for {distances.dtype}, got {width:.3g}")
     kernel = distances * (-0.5 / width / width)
     if isinstance(kernel, np.ndarray):
         return np.exp(kernel, out=kernel)
@@ -242,7 +247,10 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
     pairs = xp.concat([distances[i, i + 1 :] for i in range(X.shape[0] - 1)])
     median = _median(xp, xp.sqrt(pairs))
     # Coinciding rows come out as rounding noise rather than 0.
-    scale = float(xp.max(distances)) ** 0.5
+    largest, limits = float(xp.max(distances)), xp.finfo(X.dtype)
+    if not np.isfinite(largest) or 0.0 < largest < limits.smallest_normal / limits.eps:
+        raise ValueError(f"X must be scaled: squared distances leave the range of {X.dtype}")
+    scale = largest**0.5
     if median <= 1e-6 * scale or median == 0.0:
         raise ValueError(
             "median distance of X is 0, because most rows coincide (constant features?): "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import positive, positive_int
+from pu_shift._checks import positive, positive_int, shown
 from pu_shift.device import on_device
 from pu_shift.kernels import as_rows, gaussian_kernel
 
@@ -56,10 +57,12 @@ class LinearModel(chainer.Link):
         super().__init__()
         n_features = positive_int("n_features", n_features)
         columns = 1 if n_candidates is None else positive_int("n_candidates", n_candidates)
-        if np.dtype(dtype) not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+        with suppress(TypeError):
+            dtype = np.dtype(dtype)
+        if not isinstance(dtype, np.dtype) or dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {shown(dtype)}")
         self.n_candidates = n_candidates
-        with chainer.using_config("dtype", np.dtype(dtype)), self.init_scope():
+        with chainer.using_config("dtype", dtype), self.init_scope():
             self.W = chainer.Parameter(initial_w, (n_features, columns))
             self.b = chainer.Parameter(initial_b, (columns,))
 

@@ -1,6 +1,6 @@
 """Fitted classifiers in files that cannot run code: arrays and a JSON header.
 
-The file is a NumPy archive (``.npz``) that is read with pickling disabled.
+The file is a NumPy archive (``.npz``) of plain numbers; objects are not unpickled.
 Its header names the format, its version and the classifier; whatever is not
 exactly as expected is refused.
 """
@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import chainer
+from pu_shift._checks import shown
 from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import to_numpy
 from pu_shift.experiment.store import write_atomic
@@ -33,6 +34,8 @@ PathLike = Union[str, "os.PathLike[str]"]
 FORMAT, VERSION = "pu-shift model", 1
 CLASSIFIERS = {kind.__name__: kind for kind in (DensityRatioClassifier, RiskMinimizationClassifier)}
 _HEADER = "header"
+MAX_BYTES = 1 << 30
+"""No model unpacks to more; a bomb would."""
 
 
 class ModelFileError(ValueError):
@@ -156,32 +159,51 @@ def load_model(path: PathLike) -> Any:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not zipfile.is_zipfile(path):
         raise ModelFileError("it is no NumPy archive")
-    with np.load(path, allow_pickle=False) as archive:
-        if _HEADER not in archive.files:
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        if sum(info.file_size for info in members.values()) > MAX_BYTES:
+            raise ModelFileError(f"it unpacks to more than {MAX_BYTES:,} bytes")
+        if f"{_HEADER}.npy" not in members:
             raise ModelFileError("it has no header")
         try:
-            header = json.loads(archive[_HEADER].tobytes().decode("utf-8"))
+            content = _array(archive, members.pop(f"{_HEADER}.npy")).tobytes()
+            header = json.loads(content.decode("utf-8"))
         except ValueError:
             raise ModelFileError("its header cannot be read") from None
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise ModelFileError("its header names another format")
         if header.get("version") != VERSION:
             raise ModelFileError(
-                f"it has version {header.get('version')!r}, this release knows {VERSION}"
+                f"it has version {shown(header.get('version'))}, this release knows {VERSION}"
             )
         if header.get("classifier") not in CLASSIFIERS:
-            raise ModelFileError(f"it holds an unknown {header.get('classifier')!r}")
-        arrays = {name: archive[name] for name in archive.files if name != _HEADER}
+            raise ModelFileError(f"it holds an unknown {shown(header.get('classifier'))}")
+        arrays = {name[: -len(".npy")]: _array(archive, members[name]) for name in members}
     for name, array in arrays.items():
         if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
             raise ModelFileError(f"its array {name!r} is not made of finite numbers")
     return header, arrays
 
 
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """Read an array, of no more bytes than the archive says that there are."""
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        read_header = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = read_header(stream)
+        if dtype.hasobject:
+            raise ModelFileError(f"its array {member.filename!r} holds Python objects")
+        array = np.frombuffer(stream.read(), dtype=dtype)
+    return array.reshape(shape, order="F" if fortran else "C")
+
+
 def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     params, fitted, d = {**header["params"], "gpu": -1}, header["fitted"], header["n_features"]
     if params.get("model") is not None:
-        params["model"] = MLP(**params["model"])
+        params["model"] = _new_network(params["model"], arrays)
     classifier = CLASSIFIERS[header["classifier"]](**params)
     classifier.classes_ = np.array(header["classes"])
     classifier.prior_ = Condition(header["prior"]).prior
@@ -210,18 +232,26 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         classifier.condition_ = Condition(*fitted["condition"])
         classifier.width_, classifier.lam_ = width, lam
         classifier.slope_ = np.nan if fitted["slope"] is None else fitted["slope"]
+        network = fitted["network"] and _new_network(fitted["network"], arrays)
         state = {name[len("model/") :]: arrays.pop(name) for name in list(arrays)}
-        classifier.model_ = _model(fitted["network"], state, d, width)
+        classifier.model_ = _model(network, state, d, width)
     if arrays:
         raise ModelFileError(f"it has an unknown array {sorted(arrays)[0]!r}")
     return classifier if scaler is None else Pipeline([("scale", scaler), ("classify", classifier)])
 
 
-def _model(
-    network: dict[str, int] | None, state: dict[str, np.ndarray], d: int, width: float
-) -> Any:
+def _new_network(sizes: dict[str, int], arrays: dict[str, np.ndarray]) -> MLP:
+    """Make a network, if its weights are in the file: any size can be asked for."""
+    n_units, n_hidden = sizes["n_units"], sizes["n_hidden"]
+    needed = n_units * (sizes["n_features"] + n_units * (n_hidden - 1))
+    if needed > sum(array.size for array in arrays.values()) or n_hidden > len(arrays):
+        raise ModelFileError("its network is larger than its arrays")
+    return MLP(**sizes)
+
+
+def _model(network: MLP | None, state: dict[str, np.ndarray], d: int, width: float) -> Any:
     if network is not None:
-        model = MLP(**network)
+        model = network
     elif "centers" in state:
         centers = _shaped(state["centers"], (len(state["centers"]), d))
         model = GaussianKernelModel(centers, width, dtype=state["W"].dtype)

@@ -68,6 +68,7 @@ class MLP(chainer.Chain):
         return getattr(self, f"linear{self.n_hidden}")(x)[:, 0]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what they lead to is reported at the end
 def train_network(
     model: chainer.Link,
     rows_p: Any,
@@ -119,8 +120,12 @@ def train_network(
     >>> risks[-1] < risks[0]
     True
     """
+    rows_p, rows_u = as_rows("rows_p", rows_p), as_rows("rows_u", rows_u)
+    for name, rows in (("rows_p", rows_p), ("rows_u", rows_u)):
+        if rows.dtype != np.float32:
+            raise ValueError(f"{name} must be float32, got {rows.dtype}")
     rows_p, rows_u = (
-        on_device(name, as_rows(name, rows), model.device)
+        on_device(name, rows, model.device)
         for name, rows in (("rows_p", rows_p), ("rows_u", rows_u))
     )
     one_of("correction", correction, CORRECTIONS)
@@ -156,6 +161,8 @@ def train_network(
             risk.backward()
             optimizer.update()
             risks.append(float(risk.array))
+    if not all(bool(xp.isfinite(parameter.array).all()) for parameter in model.params()):
+        raise ValueError("rows must be scaled, or learning_rate lowered: the training diverged")
     return risks
 
 

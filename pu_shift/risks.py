@@ -41,7 +41,7 @@ from typing import Any, Union
 import numpy as np
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import non_negative, one_of
+from pu_shift._checks import non_negative, one_of, shown
 from pu_shift.device import beside
 from pu_shift.losses import Loss, get_loss
 from pu_shift.priors import Condition
@@ -75,7 +75,7 @@ def risk_weights(condition: Conditions, kind: str) -> tuple[np.ndarray, np.ndarr
     conditions: Sequence[Any] = condition if isinstance(condition, (list, tuple)) else [condition]
     for item in conditions:
         if not isinstance(item, Condition):
-            raise ValueError(f"condition must be a Condition or a list of them, got {item!r}")
+            raise ValueError(f"condition must be a Condition or a list of them, got {shown(item)}")
     if not conditions:
         raise ValueError("condition must not be an empty list")
     prior = np.array([item.prior for item in conditions])
@@ -392,6 +392,8 @@ def _apply(
     gamma: float = 1.0,
 ) -> chainer.Variable:
     node = _PURisk(condition, loss, kind, weights_p, weights_u, correction, beta, gamma)
+    # Before Chainer sees them, whose message would be of several lines.
+    _check_scores(chainer.as_array(scores_p), chainer.as_array(scores_u), len(node.prior))
     return node.apply((scores_p, scores_u))[0]
 
 
@@ -502,6 +504,8 @@ def _columns(scores: Any) -> Any:
 
 def _check_scores(scores_p: Any, scores_u: Any, n_conditions: int) -> None:
     for name, scores in (("scores_p", scores_p), ("scores_u", scores_u)):
+        if not hasattr(scores, "dtype") or not hasattr(scores, "ndim"):
+            raise ValueError(f"{name} must be an array, got {shown(scores)}")
         if scores.ndim not in (1, 2) or scores.dtype.kind != "f":
             raise ValueError(
                 f"{name} must be a floating (n,) or (n, K) array, "
@@ -526,7 +530,10 @@ def _normalised(xp: Any, name: str, weights: Any, scores: Any) -> Any:
     n = scores.shape[0]
     if weights is None:
         return xp.full((n, 1), 1.0 / n, dtype=scores.dtype)
-    weights = beside(weights, scores, scores.dtype)
+    try:
+        weights = beside(weights, scores, scores.dtype)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, got {shown(weights)}") from None
     if weights.shape not in ((n,), scores.shape):
         raise ValueError(f"{name} must have shape {(n,)} or {scores.shape}, got {weights.shape}")
     weights = _columns(weights)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift._checks import one_of
+from pu_shift._checks import one_of, shown
 from pu_shift.losses import LOSSES
 from pu_shift.priors import Condition, shift_posterior
 from pu_shift.risks import evaluate_risk
@@ -48,7 +48,7 @@ class PURiskScorer:
     def __init__(self, loss: str | None = "zero_one", condition: Condition | None = None) -> None:
         self.loss = one_of("loss", loss, (None, *LOSSES))
         if not (condition is None or isinstance(condition, Condition)):
-            raise ValueError(f"condition must be a Condition or None, got {condition!r}")
+            raise ValueError(f"condition must be a Condition or None, got {shown(condition)}")
         self.condition = condition
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
@@ -71,9 +71,11 @@ class PURiskScorer:
         loss = self.loss if self.loss is not None else getattr(last, "loss", "squared")
         one_of("loss", loss, LOSSES)
         positive = np.asarray(y) == estimator.classes_[1]
-        if positive.all() or not positive.any():
+        if np.ndim(positive) != 1 or positive.all() or not positive.any():
             raise ValueError("y must hold labelled positives and unlabelled rows to be scored")
         margins = _margins(estimator, last, X, loss, condition)
+        if margins.shape != positive.shape:
+            raise ValueError(f"y must have a label for each of {len(margins)} rows of X")
         kind = "pu-shift-asym"
         return -float(evaluate_risk(margins[positive], margins[~positive], condition, loss, kind))
 

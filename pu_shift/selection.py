@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pu_shift._checks import positive_int
+from pu_shift._checks import positive_int, shown
 from pu_shift._seeds import Seed
 
 
@@ -96,9 +96,9 @@ def check_grid(name: str, values: float | Iterable[float], allow_zero: bool) -> 
     try:
         grid = np.array(values, dtype=np.float64, ndmin=1)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {values!r}") from None
+        raise ValueError(f"{name} must be numbers, got {shown(values)}") from None
     if grid.ndim != 1 or grid.size == 0:
-        raise ValueError(f"{name} must be a non-empty sequence of numbers, got {values!r}")
+        raise ValueError(f"{name} must be a non-empty sequence of numbers, got {shown(values)}")
     good = np.isfinite(grid) & ((grid >= 0.0) if allow_zero else (grid > 0.0))
     if not good.all():
         least = ">= 0" if allow_zero else "> 0"

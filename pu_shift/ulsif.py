@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pu_shift._checks import one_of, positive_int
+from pu_shift._checks import non_negative, one_of, positive_int, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_namespace, beside, to_numpy
 from pu_shift.kernels import (
@@ -374,12 +374,17 @@ class ULSIF(DensityRatio):
                 scores = self._loo_scores(h, H)
             w, lam_place = self._choose(scores, {"widths": self.widths, "lams": self.lams})
         self.width, self.lam = float(self.widths[w]), float(self.lams[lam_place])
-        solution = _solve_all(H[w, :, :], h[w, :], self.lams[lam_place : lam_place + 1])
+        lam = self.lams[lam_place : lam_place + 1]
+        solution = _solve_all(H[w, :, :], h[w, :], lam, self._rounding())
         self.coefficients = self._clip(solution)[:, 0]
         self._forget_samples()
 
     def _clip(self, coefficients: Any) -> Any:
         return positive_part(coefficients) if self.clip_coefficients else coefficients
+
+    def _rounding(self) -> float:
+        """Relative rounding error of the sums, which are of the samples' precision."""
+        return float(array_namespace(self._numerator).finfo(self._numerator.dtype).eps)
 
     def _kfold_scores(
         self, h_sums: Any, H_sums: Any, n_nu: np.ndarray, n_de: np.ndarray
@@ -391,7 +396,7 @@ class ULSIF(DensityRatio):
         # Training sums are the totals less the fold's own: no second pass.
         h = (xp.sum(h_sums, axis=1, keepdims=True) - h_sums) / (xp.sum(n_nu) - n_nu)
         H = (xp.sum(H_sums, axis=1, keepdims=True) - H_sums) / (xp.sum(n_de) - n_de)
-        theta = self._clip(_solve_all(H, h, self.lams))
+        theta = self._clip(_solve_all(H, h, self.lams, self._rounding()))
         held_out = 0.5 * xp.sum(theta * xp.matmul(H_sums / n_de, theta), axis=-2)
         held_out = held_out - xp.sum((h_sums / n_nu)[..., None] * theta, axis=-2)
         return to_numpy(xp.mean(held_out, axis=1))
@@ -565,6 +570,7 @@ class KLIEP(DensityRatio):
             train = training_weights(folds, n_folds, np.float64)
         train = beside(train, sums)
         max_iterations = positive_int("max_iterations", max_iterations)
+        tolerance = non_negative("tolerance", tolerance)
         by_chunk = [
             list(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
         ]
@@ -618,12 +624,17 @@ def _em(components: Any, weights: Any, tolerance: float, max_iterations: int) ->
     return beta
 
 
-def _solve_all(H: Any, h: Any, lams: np.ndarray) -> Any:
-    """(H + λI)⁻¹h for every λ from one eigendecomposition: (..., b, L)."""
+def _solve_all(H: Any, h: Any, lams: np.ndarray, rounding: float = 0.0) -> Any:
+    """(H + λI)⁻¹h for every λ from one eigendecomposition: (..., b, L).
+
+    What λ leaves below the rounding error of H is noise, and stays there.
+    """
     values, vectors = _eigh(H)
     xp = array_namespace(h)
     projected = xp.matmul(xp.matrix_transpose(vectors), h[..., None])
-    return xp.matmul(vectors, projected / (values[..., None] + beside(lams, h)))
+    divisors = values[..., None] + beside(lams, h)
+    noise = xp.max(values, axis=-1, keepdims=True)[..., None] * rounding
+    return xp.matmul(vectors, projected / xp.where(divisors > noise, divisors, noise))
 
 
 def _eigh(H: Any) -> tuple[Any, Any]:
@@ -644,7 +655,7 @@ def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | N
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
-        raise ValueError(f"bounds must be a pair of numbers, got {bounds!r}") from None
+        raise ValueError(f"bounds must be a pair of numbers, got {shown(bounds)}") from None
     if not low < high:
-        raise ValueError(f"bounds must be (low, high) with low < high, got {bounds!r}")
+        raise ValueError(f"bounds must be (low, high) with low < high, got {shown(bounds)}")
     return low, high

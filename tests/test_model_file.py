@@ -7,7 +7,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from pu_shift import MLP, DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift import MLP, DensityRatioClassifier, RiskMinimizationClassifier, model_file
 from pu_shift._chainer import chainer
 from pu_shift.model_file import ModelFileError, load_model, save_model
 from tests.mixtures import pu_samples
@@ -96,7 +96,7 @@ def test_pickles_and_other_files_are_refused(tmp_path):
         load_model(path)
     save_model(path, MODELS["linear"].fit(X, Y))
     rewrite(path, bomb=np.array([Bomb()], dtype=object))
-    with pytest.raises(ModelFileError, match="^model.npz is a damaged pu-shift model: ValueError"):
+    with pytest.raises(ModelFileError, match="its array 'bomb.npy' holds Python objects$"):
         load_model(path)
     np.savez(path, weights=np.ones(3))
     with pytest.raises(ModelFileError, match="it has no header$"):
@@ -106,6 +106,22 @@ def test_pickles_and_other_files_are_refused(tmp_path):
         load_model(path)
     with pytest.raises(ModelFileError, match="^path must be a model file, got"):
         load_model(tmp_path / "absent.npz")
+
+
+def test_a_file_that_unpacks_to_too_much_is_not_unpacked(saved, monkeypatch):
+    monkeypatch.setattr(model_file, "MAX_BYTES", 1000)
+    with pytest.raises(ModelFileError, match="it unpacks to more than 1,000 bytes$"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize("sizes", [{"n_units": 10**6}, {"n_hidden": 10**6}, {"n_features": 10**9}])
+@pytest.mark.parametrize("place", [("params", "model"), ("fitted", "network")])
+def test_a_network_beyond_its_weights_is_not_built(tmp_path, sizes, place):
+    path = tmp_path / "model.npz"
+    save_model(path, MODELS["network"].fit(X, Y))
+    rewrite(path, lambda header: header[place[0]][place[1]].update(sizes))
+    with pytest.raises(ModelFileError, match="its network is larger than its arrays$"):
+        load_model(path)
 
 
 @pytest.mark.parametrize(

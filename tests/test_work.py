@@ -135,6 +135,6 @@ def test_methods_and_given_priors_share_ratios_and_distances(count):
         warnings.simplefilter("ignore")
         for method in ("u/p uLSIF", "p/u uLSIF", "DH-Ker", "Sq-Ker"):
             data.fit(method, [0.3, 0.5, 0.7])
-    # One ratio each way, and the distances that both Ker models use.
-    assert len(fits) == 2
+    # One ratio each way and one that chooses the width of both Ker models.
+    assert len(fits) == 3
     assert sum(rows) == len(X_P) + len(X_U)

@@ -20,6 +20,8 @@ from pu_shift.data.parsers import (
 )
 
 PathLike = Union[str, "os.PathLike[str]"]
+MAX_OWN_BYTES = 4 << 30
+"""Your files may be large, but a small one that unpacks to more is a bomb."""
 
 
 def load_csv(path: PathLike, label: int | str = -1, positive: Any = None) -> Dataset:
@@ -127,7 +129,7 @@ def _content(path: Path) -> bytes:
         inside = members(path)
         if len(inside) > 1:
             raise DataError(f"expected a zip archive of one file, found {show(inside)}")
-    return read_content(path, inside[0] if inside else None, limit=None)
+    return read_content(path, inside[0] if inside else None, limit=MAX_OWN_BYTES)
 
 
 def _dataset(path: Path, positive: Any, parse: Callable, *arguments: Any) -> Dataset:

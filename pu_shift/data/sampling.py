@@ -124,6 +124,8 @@ def draw(
     >>> int((one.unlabeled_labels == 1).sum()), int((one.tests[0.75][1] == 1).sum())
     (2, 3)
     """
+    if not isinstance(dataset, Dataset):
+        raise ValueError(f"dataset must be a Dataset, got {_checks.shown(dataset)}")
     prior = _checks.open_unit("prior", prior)
     n_p, n_u, n_test = (
         _checks.positive_int(name, value)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import multiprocessing
 import os
 import tempfile
 from collections.abc import Iterator
@@ -126,8 +127,7 @@ class Copy:
         Parameters
         ----------
         fresh : bool
-            Hash and parse the files again, whatever was kept, and say so when
-            what was kept differs.
+            Hash and parse the files again, whatever was kept.
 
         Returns
         -------
@@ -140,19 +140,26 @@ class Copy:
         joined = digests[0] if len(digests) == 1 else _sha256("".join(digests).encode())
         key = _sha256(f"{_VERSION} {self.layout} {joined}".encode())[:24]
         stem = f"{self.spec.facts.name}-{key}"
-        kept = _load_arrays(stem, self.spec)
-        if fresh or kept is None:
+        kept = None if fresh else _load_arrays(stem, self.spec)
+        if kept is None and not fresh:
+            # Were it the index of digests that is damaged, the key would be wrong.
+            return self.read(fresh=True)
+        if kept is None:
             with reading(self.title):
-                parsed = _parse(self)
-                _check(self, *parsed)
-            if kept is not None and not all(map(np.array_equal, parsed, kept)):
-                logger.warning("%s: the cached arrays were damaged and are replaced", self.title)
-            for array in parsed:
-                array.flags.writeable = False
-            _keep_arrays(stem, *parsed)
+                X, y = _parse(self)
+                _check(self, X, y)
+            X.flags.writeable = y.flags.writeable = False
+            _keep_arrays(stem, X, y)
             # Without a place to write, the parsed arrays serve as they are.
-            kept = _load_arrays(stem, self.spec) or parsed
-        X, y = kept
+            kept = _load_arrays(stem, self.spec) or (X, y, _content(X, y))
+        X, y, content = kept
+        # A worker process would only repeat what its parent said.
+        if content != self.spec.content and multiprocessing.parent_process() is None:
+            logger.warning(
+                "%s: its values are not those of the reference results, expected SHA-256 %.12s…, "
+                "found %.12s…",
+                *(self.title, self.spec.content, content),
+            )
         facts = replace(
             self.spec.facts, positives=int((y == 1).sum()), source=self.title, sha256=joined
         )
@@ -348,7 +355,7 @@ def _check(copy: Copy, X: np.ndarray, y: np.ndarray) -> None:
     if not (X.min() >= low and X.max() <= high):  # so written that NaN fails too
         raise DataError(f"expected values from {low} to {high}, found {X.min()} to {X.max()}")
     if copy.layout.exact:
-        found = _sha256(np.ascontiguousarray(X, "<f4"), np.ascontiguousarray(y, "i1"))
+        found = _content(X, y)
         if found != spec.content:
             raise DataError(
                 f"expected values with SHA-256 {spec.content[:12]}…, found {found[:12]}…"
@@ -360,6 +367,11 @@ def _sha256(*chunks: Any) -> str:
     for chunk in chunks:
         digest.update(chunk)
     return digest.hexdigest()
+
+
+def _content(X: np.ndarray, y: np.ndarray) -> str:
+    """Return the SHA-256 of the values, whatever file they came from."""
+    return _sha256(np.ascontiguousarray(X, "<f4"), np.ascontiguousarray(y, "i1"))
 
 
 def _digest(path: Path, fresh: bool) -> str:
@@ -383,11 +395,15 @@ def _read_index(path: Path) -> dict[str, list]:
     """Read the index of digests; a damaged one only costs time."""
     try:
         index = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(index, dict):
         return {}
-    return {k: v for k, v in index.items() if isinstance(v, list) and len(v) == 3}
+    return {
+        path: entry
+        for path, entry in index.items()
+        if isinstance(entry, list) and len(entry) == 3 and isinstance(entry[2], str)
+    }
 
 
 def _write(path: Path, write: Callable[[Any], Any]) -> None:
@@ -407,21 +423,30 @@ def _write(path: Path, write: Callable[[Any], Any]) -> None:
         logger.info("not cached: %s", error)
 
 
-def _load_arrays(stem: str, spec: Spec) -> tuple[np.ndarray, np.ndarray] | None:
-    """Map the arrays kept under a name; None when they are absent or damaged."""
-    try:
-        X, y = (np.load(path, mmap_mode="r", allow_pickle=False) for path in _array_paths(stem))
-    except (OSError, ValueError, EOFError):
+def _load_arrays(stem: str, spec: Spec) -> tuple[np.ndarray, np.ndarray, str] | None:
+    """Map the arrays kept under a name, with their digest; None if absent or damaged."""
+    *paths, digest_path = _kept_paths(stem)
+    if not digest_path.exists():  # it is written last
         return None
-    rows, features = spec.facts.rows, spec.facts.features
-    fits = X.shape == (rows, features) and y.shape == (rows,)
-    return (X, y) if fits and X.dtype == np.float32 and y.dtype == np.int8 else None
+    try:
+        X, y = (np.load(path, mmap_mode="r", allow_pickle=False) for path in paths)
+        digest = digest_path.read_text(encoding="ascii")
+        # Without this, a huge shape in a damaged header would be hashed for long.
+        fits = X.shape == (spec.facts.rows, spec.facts.features) and y.shape == X.shape[:1]
+        sound = fits and (X.dtype, y.dtype) == (np.float32, np.int8) and _content(X, y) == digest
+    except Exception:  # whatever a damaged header leads to
+        sound = False
+    if not sound:
+        logger.warning("%s: the cached arrays were damaged and are made anew", spec.facts.name)
+    return (X, y, digest) if sound else None
 
 
 def _keep_arrays(stem: str, X: np.ndarray, y: np.ndarray) -> None:
-    for path, array in zip(_array_paths(stem), (X, y)):
+    *paths, digest_path = _kept_paths(stem)
+    for path, array in zip(paths, (X, y)):
         _write(path, lambda file, array=array: np.save(file, array, allow_pickle=False))
+    _write(digest_path, lambda file: file.write(_content(X, y).encode("ascii")))
 
 
-def _array_paths(stem: str) -> list[Path]:
-    return [raw_folder() / "cache" / f"{stem}.{which}.npy" for which in "Xy"]
+def _kept_paths(stem: str) -> list[Path]:
+    return [raw_folder() / "cache" / f"{stem}.{end}" for end in ("X.npy", "y.npy", "sha256")]

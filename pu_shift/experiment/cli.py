@@ -128,14 +128,14 @@ def custom_main(argv: Sequence[str] | None = None) -> int:
             0, options.prior, test_prior, options.given_prior or [test_prior]
         )
     except ValueError as error:
-        return _fail(error)
+        return fail(error)
     return _run({Path(options.out): setting}, options)
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with one line, like every other error."""
-        self.exit(_fail(ValueError(message)))
+        self.exit(fail(ValueError(message)))
 
 
 def _column(text: str) -> str | int:
@@ -193,10 +193,9 @@ def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int
             None if options.quiet else _progress,
         )
     except (ValueError, OSError, DeviceError, WorkerError) as error:
-        return _fail(error)
+        return fail(error)
     except KeyboardInterrupt:
-        print("interrupted: finished trials are kept, run again to resume", file=sys.stderr)
-        return 130
+        return interrupted()
     if not options.quiet:
         print("\n\n".join(result.text for result in results.values()))
         total = _together(results.values())
@@ -228,11 +227,45 @@ def _check(total: Headline | None, quiet: bool) -> int:
     return 0 if good else 1
 
 
-def _fail(error: BaseException) -> int:
+def fail(error: BaseException) -> int:
+    r"""Print an error in one line and return the exit status for it.
+
+    Parameters
+    ----------
+    error
+        What happened.
+
+    Returns
+    -------
+    int
+        2.
+
+    Examples
+    --------
+    >>> fail(ValueError("prior must be a number, got nan"))
+    2
+    """
     # Some messages list what was tried, a line each.
     lines = (line.strip() for line in str(error).splitlines())
     print(f"error: {'; '.join(line for line in lines if line)}", file=sys.stderr)
     return 2
+
+
+def interrupted() -> int:
+    """Say that Ctrl-C ended the run and return the exit status for it.
+
+    Returns
+    -------
+    int
+        130.
+
+    Examples
+    --------
+    >>> interrupted()
+    130
+    """
+    print("interrupted: finished trials are kept, run again to resume", file=sys.stderr)
+    return 130
 
 
 def _progress(tasks: list[Task], finished: Iterator[Any]) -> Iterator[Any]:

@@ -163,7 +163,7 @@ def load_protocol(overrides: str | Path | Mapping[str, Any] | None = None) -> Pr
     if not isinstance(overrides, Mapping):
         try:
             overrides = json.loads(Path(overrides).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or f"not JSON ({error})"
             raise ValueError(f"protocol {overrides}: {reason}") from None
         if not isinstance(overrides, dict):

@@ -9,11 +9,14 @@ thread in each, so the results are the same for any number of workers.
 from __future__ import annotations
 
 import hashlib
+import logging
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from pu_shift import data
 from pu_shift._chainer import chainer
-from pu_shift._checks import one_of, positive_int
+from pu_shift._checks import distinct, one_of, positive_int
 from pu_shift.data.sampling import draw
 from pu_shift.device import get_device
 from pu_shift.experiment.compare import load_paper_table
@@ -243,9 +246,9 @@ def plan(
     positive_int("trials", n_trials)
     for method in methods:
         one_of("method", method, (*METHODS, *EXTRA_METHODS))
-    _distinct("methods", methods)
+    distinct("methods", methods)
     # Results are kept by name: two files of one name would pass for each other.
-    _distinct("datasets", [open_dataset(dataset, label).name for dataset in datasets])
+    distinct("datasets", [open_dataset(dataset, label).name for dataset in datasets])
     blocks: dict[float, list[Block]] = {}
     for setting in settings:
         for block in setting.blocks:
@@ -266,14 +269,26 @@ def plan(
     return tasks
 
 
-def _distinct(name: str, values: Sequence[str]) -> None:
-    twice = [value for value in values if list(values).count(value) > 1]
-    if twice:
-        raise ValueError(f"{name} must be distinct, got {twice[0]!r} twice")
+def fingerprints(datasets: Sequence[str], label: Label | str | int | None = None) -> dict[str, str]:
+    """Return digests of files of one's own, whose names do not tell what they hold.
 
+    Parameters
+    ----------
+    datasets
+        Names and paths.
+    label
+        The label column of the files.
 
-def _fingerprints(datasets: Sequence[str], label: Label | str | int | None) -> dict[str, str]:
-    """Return digests of files of one's own, whose names do not tell what they hold."""
+    Returns
+    -------
+    dict
+        Name to digest, of the files only.
+
+    Examples
+    --------
+    >>> fingerprints(["banana"])
+    {}
+    """
     own = [open_dataset(name, label) for name in datasets if name.lower() not in _KNOWN]
     return {
         file.name: hashlib.sha256(file.X.tobytes() + file.y.tobytes()).hexdigest()[:12]
@@ -349,7 +364,7 @@ def run_all(
     plan(settings.values(), datasets, methods, n_trials, label=label)
     papers = {folder: load_paper_table(setting.number) for folder, setting in settings.items()}
     identity = {"protocol": protocol.as_dict(), "seed": seed}
-    own_files = _fingerprints(datasets, label)
+    own_files = fingerprints(datasets, label)
     if own_files:
         identity["files"] = own_files
     with ExitStack() as stack:
@@ -396,31 +411,91 @@ def _execute(
     """Yield the rows of each task as it finishes, in whatever order."""
     if client is not None:
         yield from _on_cluster(tasks, arguments, client)
-    elif jobs == 1 or len(tasks) <= 1:
-        for task in tasks:
-            yield run_task(task, *arguments)
     else:
-        with warnings.catch_warnings():
-            # joblib warns of the tasks that an interrupt cancels.
-            warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
-            workers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-            try:
-                yield from workers(joblib.delayed(run_task)(task, *arguments) for task in tasks)
-            except BrokenExecutor as error:
-                raise WorkerError(error) from error
+        yield from in_parallel([joblib.delayed(run_task)(task, *arguments) for task in tasks], jobs)
 
 
-def _connect(address: str) -> Any:
-    """Return a client of a Dask scheduler."""
+def in_parallel(calls: Sequence[tuple], jobs: int) -> Iterator[Any]:
+    """Yield the results of calls as they finish, in whatever order.
+
+    Parameters
+    ----------
+    calls
+        Made by ``joblib.delayed``.
+    jobs
+        Worker processes; with one the calls run here.
+
+    Yields
+    ------
+    object
+        What a call returned.
+
+    Raises
+    ------
+    WorkerError
+        When a worker died.
+
+    Examples
+    --------
+    >>> list(in_parallel([joblib.delayed(abs)(-1), joblib.delayed(abs)(-2)], jobs=1))
+    [1, 2]
+    """
+    if jobs == 1 or len(calls) <= 1:
+        for function, arguments, options in calls:
+            yield function(*arguments, **options)
+        return
+    with warnings.catch_warnings():
+        # joblib warns of the tasks that an interrupt cancels.
+        warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
+        workers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+        try:
+            with _interrupt_ignored():
+                results = workers(calls)  # starts the workers
+            yield from results
+        except BrokenExecutor as error:
+            raise WorkerError(error) from error
+
+
+@contextmanager
+def _interrupt_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C here for a moment, and for good in the processes started meanwhile.
+
+    A terminal interrupts the workers too, and each would print its traceback.
+    They inherit that it is ignored, so they are deaf from their first instruction on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python sets handlers in the main thread only
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _connect(address: str) -> Iterator[Any]:
+    """Yield a client of a Dask scheduler."""
     try:
         from distributed import Client
     except ImportError:
         raise ValueError("cluster needs dask: pip install 'pu-shift[cluster]'") from None
+    # A lost scheduler is our error to report, in one line; Dask logs its tracebacks.
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
-        return Client(address, timeout=CONNECT_TIMEOUT)
-    except Exception as error:  # anything may come from a server that is no scheduler
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
+        try:
+            client = Client(address, timeout=CONNECT_TIMEOUT)
+        except Exception as error:  # anything may come from a server that is no scheduler
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
+        with client:
+            yield client
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)
 
 
 def _on_cluster(

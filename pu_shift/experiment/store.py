@@ -14,12 +14,14 @@ import shlex
 import socket
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 import pandas as pd
 import threadpoolctl
@@ -28,18 +30,131 @@ from pu_shift import _checks
 from pu_shift._version import __version__
 from pu_shift.experiment.settings import BLOCK, CELL, TRIAL, key_prior
 
-OUTPUTS = ("trials.csv", "summary.csv", "table.md", "table.tex", "comparison.png", "run.json")
+OUTPUTS = (
+    *("trials.csv", "summary.csv", "table.md", "table.tex", "comparison.png", "figure.png"),
+    "run.json",
+)
 # What two runs must have in common to share a folder.
-IDENTITY = ("table", "files", "protocol", "seed")
+IDENTITY = ("table", "study", "prior", "test_prior", "files", "protocol", "seed")
 HYPER = ("width", "lam", "step")
 
 _LEADING = ("table", *TRIAL, "accuracy")
+# The last column of the file: CRC-32 of the header and of the line before it.
+_CHECK = b",check"
 _PACKAGES = ("numpy", "scipy", "chainer", "pandas", "scikit-learn")
 PathLike = Union[str, "os.PathLike[str]"]
 
 
 class StoreError(ValueError):
     """A folder that a run cannot use; the message says why in one line."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a line of ``trials.csv`` holds, without the check at its end.
+
+    Attributes
+    ----------
+    checks : dict
+        Name to a function of the name and a value (or its text) that returns the
+        value in its type, or raises ``ValueError``.
+    key : tuple of str
+        The columns that tell one trial from another.
+    optional : tuple of str
+        The columns that may be empty.
+    """
+
+    checks: Mapping[str, Callable[[str, Any], Any]]
+    key: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    @property
+    def header(self) -> bytes:
+        """The first line of the file, without the check."""
+        return _line(self.checks).encode("utf-8")
+
+    def key_of(self, row: Mapping[str, Any]) -> tuple:
+        """Return what names the trial of a row."""
+        return tuple(row[name] for name in self.key)
+
+    def checked(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row with every value in its type; ``ValueError`` if it is not a trial."""
+        if set(row) - set(self.checks) or set(self.checks) - set(self.optional) - set(row):
+            raise ValueError(
+                f"a row must have the columns {','.join(self.checks)}, got {','.join(row)}"
+            )
+        values = {}
+        for name, check in self.checks.items():
+            value = row.get(name)
+            absent = value is None or value != value or value == ""
+            values[name] = math.nan if absent and name in self.optional else check(name, value)
+        return values
+
+
+def table_columns(hyper: Sequence[str] = HYPER) -> Columns:
+    """Return the columns of a table's trials.
+
+    Parameters
+    ----------
+    hyper : sequence of str
+        The columns of the chosen hyper-parameters.
+
+    Returns
+    -------
+    Columns
+        With the accuracy in percent, and the seconds that the trial took.
+
+    Examples
+    --------
+    >>> list(table_columns(["epochs"]).checks)[-3:]
+    ['accuracy', 'epochs', 'seconds']
+    """
+    checks: dict[str, Callable[[str, Any], Any]] = {
+        "table": count,
+        **dict.fromkeys(BLOCK, key_prior),
+        **dict.fromkeys(CELL[len(BLOCK) :], text),
+        "trial": count,
+        "accuracy": _percentage,
+        **dict.fromkeys(hyper, _checks.non_negative),
+        "seconds": _checks.non_negative,
+    }
+    return Columns(checks, tuple(TRIAL), tuple(hyper))
+
+
+def count(name: str, value: Any) -> int:
+    """Return a number or its text as an int that is not below 0.
+
+    Examples
+    --------
+    >>> count("trial", "3")
+    3
+    """
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    return _checks.positive_int(name, value, least=0)
+
+
+def text(name: str, value: Any) -> str:
+    r"""Return a text that is printable and not empty.
+
+    Examples
+    --------
+    >>> text("dataset", "two\nlines")
+    Traceback (most recent call last):
+    ...
+    ValueError: dataset must be a printable text, got 'two\nlines'
+    """
+    # A line break inside a name would hide where a line ends.
+    if not isinstance(value, str) or not value.isprintable() or not value:
+        raise ValueError(f"{name} must be a printable text, got {value!r}")
+    return value
+
+
+def _percentage(name: str, value: Any) -> float:
+    number = _checks.non_negative(name, value)
+    if number > 100:
+        raise ValueError(f"{name} must be in percent, got {value!r}")
+    return number
 
 
 def write_atomic(path: PathLike, content: str | bytes) -> None:
@@ -62,11 +177,16 @@ def write_atomic(path: PathLike, content: str | bytes) -> None:
     """
     path = Path(path)
     temporary = path.with_name(_temporary(path.name))
-    with open(temporary, "wb") as file:
-        file.write(content.encode("utf-8") if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with suppress(OSError):  # a full disk needs the room
+            temporary.unlink()
+        raise
 
 
 def _temporary(name: str) -> str:
@@ -128,75 +248,56 @@ def read_trials(folder: PathLike) -> pd.DataFrame:
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
     header, line_end, _ = data.partition(b"\n")
-    if not line_end:
-        return _frame([], HYPER)
-    hyper = header.decode("utf-8", "replace").split(",")[len(_LEADING) : -1]
-    rows, _ = _parse(path, data, hyper)
-    return _frame(rows, hyper)
+    # Files from before there were checks can be read, but no run goes on with them.
+    unchecked = header.endswith(b",seconds")
+    names = header.decode("utf-8", "replace").split(",")
+    hyper = names[len(_LEADING) : -1 if unchecked else -2] if line_end else HYPER
+    columns = table_columns(hyper)
+    rows, _ = _parse(path, data, columns, unchecked)
+    return _frame(rows, columns)
 
 
-def _columns(hyper: Sequence[str]) -> list[str]:
-    return [*_LEADING, *hyper, "seconds"]
-
-
-def _frame(rows: Iterable[Mapping[str, Any]], hyper: Sequence[str]) -> pd.DataFrame:
-    return pd.DataFrame(list(rows), columns=_columns(hyper))
-
-
-def _key(row: Mapping[str, Any]) -> tuple:
-    return tuple(row[name] for name in TRIAL)
-
-
-def _checked(row: Mapping[str, Any], hyper: Sequence[str]) -> dict[str, Any]:
-    """Return a row with every value in its type; ``ValueError`` if it is not a trial."""
-    columns = _columns(hyper)
-    if set(row) - set(columns) or set(columns) - set(hyper) - set(row):
-        raise ValueError(f"a row must have the columns {','.join(columns)}, got {','.join(row)}")
-    checked = {"table": _checks.positive_int("table", row["table"], least=0)}
-    checked.update((name, key_prior(name, row[name])) for name in BLOCK)
-    for name in CELL[len(BLOCK) :]:
-        # A line break inside a name would hide where a line ends.
-        if not isinstance(row[name], str) or not row[name].isprintable() or not row[name]:
-            raise ValueError(f"{name} must be a printable text, got {row[name]!r}")
-        checked[name] = row[name]
-    checked["trial"] = _checks.positive_int("trial", row["trial"], least=0)
-    checked["accuracy"] = _checks.non_negative("accuracy", row["accuracy"])
-    if checked["accuracy"] > 100:
-        raise ValueError(f"accuracy must be in percent, got {row['accuracy']!r}")
-    for name in hyper:
-        value = row.get(name)
-        absent = value is None or value != value
-        checked[name] = math.nan if absent else _checks.non_negative(name, value)
-    checked["seconds"] = _checks.non_negative("seconds", row["seconds"])
-    return checked
+def _frame(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=list(columns.checks))
 
 
 def _line(values: Iterable[Any]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(
+    csv.writer(line, lineterminator="").writerow(
         "" if value is None or value != value else value for value in values
     )
     return line.getvalue()
 
 
-def _parse_line(line: bytes, hyper: Sequence[str]) -> dict[str, Any]:
+def _check_of(line: bytes, columns: Columns) -> bytes:
+    return b"%08x" % zlib.crc32(line, zlib.crc32(columns.header))
+
+
+def _with_check(row: Mapping[str, Any], columns: Columns) -> bytes:
+    line = _line(row.values()).encode("utf-8")
+    return b"%s,%s\n" % (line, _check_of(line, columns))
+
+
+def _parse_line(line: bytes, columns: Columns, unchecked: bool) -> dict[str, Any]:
+    if not unchecked:
+        line, _, check = line.rpartition(b",")
+        if check != _check_of(line, columns):
+            raise ValueError("it was changed after it was written, its check does not match")
     (fields,) = csv.reader([line.decode("utf-8")], strict=True)
-    columns = _columns(hyper)
-    if len(fields) != len(columns):
-        raise ValueError(f"{len(fields)} fields instead of {len(columns)}")
-    row: dict[str, Any] = dict(zip(columns, fields))
-    row.update((name, int(row[name])) for name in ("table", "trial"))
-    row.update((name, row[name] or None) for name in hyper)
-    return _checked(row, hyper)
+    if len(fields) != len(columns.checks):
+        raise ValueError(f"{len(fields)} fields instead of {len(columns.checks)}")
+    return columns.checked(dict(zip(columns.checks, fields)))
 
 
-def _parse(path: Path, data: bytes, hyper: Sequence[str]) -> tuple[list[dict], int]:
+def _parse(
+    path: Path, data: bytes, columns: Columns, unchecked: bool = False
+) -> tuple[list[dict], int]:
     """Return the rows of ``trials.csv`` and the length of its sound part in bytes.
 
     Only the last line can be torn by a kill or a power cut; damage elsewhere
     was not done by us and is for the user to look at.
     """
-    header = _line(_columns(hyper)).encode("utf-8")
+    header = columns.header + (b"" if unchecked else _CHECK) + b"\n"
     if header.startswith(data):
         return [], 0 if data != header else len(header)
     if not data.startswith(header):
@@ -205,12 +306,14 @@ def _parse(path: Path, data: bytes, hyper: Sequence[str]) -> tuple[list[dict], i
     *lines, tail = data[sound:].split(b"\n")
     for number, line in enumerate(lines, start=2):
         try:
-            row = _parse_line(line, hyper)
+            row = _parse_line(line, columns, unchecked)
         except (ValueError, csv.Error) as error:
             if number == len(lines) + 1 and not tail:
                 break
-            raise StoreError(f"{path} line {number}: {error}") from None
-        rows.setdefault(_key(row), row)
+            raise StoreError(
+                f"{path} line {number}: {error}; delete the line to compute its trial again"
+            ) from None
+        rows.setdefault(columns.key_of(row), row)
         sound += len(line) + 1
     return list(rows.values()), sound
 
@@ -218,21 +321,22 @@ def _parse(path: Path, data: bytes, hyper: Sequence[str]) -> tuple[list[dict], i
 class TrialStore:
     """The results folder of one run, open for appending; use it in a ``with`` statement.
 
-    ``trials.csv`` grows by whole lines, a torn last line is cut off on opening,
-    and a lock that the operating system releases keeps a second run out.
+    ``trials.csv`` grows by whole lines, each with a check of its content at its
+    end; a torn last line is cut off on opening, and a lock that the operating
+    system releases keeps a second run out.
 
     Parameters
     ----------
     folder : path-like
         Where the results go; it is created if need be.
     run_info : dict
-        Goes into ``run.json``. ``table``, ``files``, ``protocol`` and ``seed`` must
-        equal those of the trials that the folder holds already; ``command`` is
-        the command line unless given.
+        Goes into ``run.json``. What `IDENTITY` names must equal that of the
+        trials that the folder holds already; ``command`` is the command line
+        unless given.
     fresh : bool
         Delete the folder's earlier results instead of resuming them.
-    hyper : sequence of str
-        The columns of the chosen hyper-parameters.
+    columns : Columns, optional
+        What a trial holds; by default what a table's does.
 
     Raises
     ------
@@ -257,10 +361,10 @@ class TrialStore:
         folder: PathLike,
         run_info: Mapping[str, Any],
         fresh: bool = False,
-        hyper: Sequence[str] = HYPER,
+        columns: Columns | None = None,
     ) -> None:
         self.folder = Path(folder)
-        self._hyper = tuple(hyper)
+        self._columns = table_columns() if columns is None else columns
         self._fresh = fresh
         # Through JSON, so that tuples compare equal to the lists that are read back.
         self._info = json.loads(
@@ -299,11 +403,12 @@ class TrialStore:
         """
         new: dict[tuple, dict[str, Any]] = {}
         for row in rows:
-            row = _checked(row, self._hyper)
-            if _key(row) not in self._rows:
-                new.setdefault(_key(row), row)
+            row = self._columns.checked(row)
+            key = self._columns.key_of(row)
+            if key not in self._rows:
+                new.setdefault(key, row)
         with self._one_line_errors():
-            self._write("".join(_line(row.values()) for row in new.values()))
+            self._write(b"".join(_with_check(row, self._columns) for row in new.values()))
             self._rows.update(new)
             self._write_run()
 
@@ -313,7 +418,8 @@ class TrialStore:
         Returns
         -------
         set of tuple
-            (prior, test_prior, given_prior, dataset, method, trial) of each.
+            The key of each; of a table's
+            (prior, test_prior, given_prior, dataset, method, trial).
         """
         return set(self._rows)
 
@@ -323,9 +429,9 @@ class TrialStore:
         Returns
         -------
         DataFrame
-            One row per trial of a cell, with the columns of ``trials.csv``.
+            One row per trial of a cell, with the columns of ``trials.csv`` but the check.
         """
-        return _frame(self._rows.values(), self._hyper)
+        return _frame(self._rows.values(), self._columns)
 
     @contextmanager
     def _one_line_errors(self) -> Iterator[None]:
@@ -363,11 +469,11 @@ class TrialStore:
             self._run["earlier_sessions"] = [*earlier.get("earlier_sessions", []), past]
         self._write_run()
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        rows, sound = _parse(path, path.read_bytes(), self._hyper)
+        rows, sound = _parse(path, path.read_bytes(), self._columns)
         os.ftruncate(self._fd, sound)
         if sound == 0:
-            self._write(_line(_columns(self._hyper)))
-        self._rows = {_key(row): row for row in rows}
+            self._write(self._columns.header + _CHECK + b"\n")
+        self._rows = {self._columns.key_of(row): row for row in rows}
 
     def _earlier_run(self) -> dict[str, Any] | None:
         """Return the folder's ``run.json``, or None for a new folder."""
@@ -375,7 +481,7 @@ class TrialStore:
         if path.exists():
             try:
                 run = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError:
+            except (ValueError, RecursionError):
                 run = None
             if isinstance(run, dict) and "pu_shift" in run.get("versions", ()):
                 return run
@@ -397,8 +503,7 @@ class TrialStore:
                 f"{json.dumps(new)}; choose another --out or delete its results with --fresh"
             )
 
-    def _write(self, text: str) -> None:
-        data = text.encode("utf-8")
+    def _write(self, data: bytes) -> None:
         size = os.fstat(self._fd).st_size
         if os.write(self._fd, data) != len(data):
             os.ftruncate(self._fd, size)
@@ -419,7 +524,8 @@ class TrialStore:
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    # By time.time, the one clock that a test can turn back in a whole process.
+    return datetime.fromtimestamp(time.time(), timezone.utc).isoformat(timespec="seconds")
 
 
 def _differences(new: Any, old: Any, name: str = "") -> Iterable[tuple[str, tuple]]:

@@ -1,20 +1,19 @@
 """Studies beyond the paper: asymmetric error, robustness, and an estimated prior.
 
 A study is a list of independent tasks, one per dataset and trial, each of which
-gives a few rows of numbers. Its folder holds ``trials.csv`` (every row),
-``summary.csv``, ``table.md`` and ``figure.png``.
+gives a few rows of numbers. Its folder holds ``trials.csv`` (every row, written
+as its task finishes), ``summary.csv``, ``table.md``, ``figure.png`` and ``run.json``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +25,17 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import one_of, open_unit, positive_int
+from pu_shift._checks import distinct, finite, one_of, open_unit, positive_int
 from pu_shift.class_prior import estimate_prior
 from pu_shift.data.sampling import Draw, draw
 from pu_shift.device import DeviceError, get_device, to_numpy
+from pu_shift.experiment.cli import fail, interrupted
 from pu_shift.experiment.figures import png
 from pu_shift.experiment.methods import TrainingSet
 from pu_shift.experiment.protocol import Protocol, load_protocol
-from pu_shift.experiment.runner import open_dataset
+from pu_shift.experiment.runner import WorkerError, fingerprints, in_parallel, open_dataset
 from pu_shift.experiment.settings import DATASETS, EXTRA_METHODS, METHODS
-from pu_shift.experiment.store import environment, write_atomic
+from pu_shift.experiment.store import Columns, TrialStore, count, text, write_atomic
 from pu_shift.experiment.style import method_colour, method_dash
 from pu_shift.links import LinearModel
 from pu_shift.priors import Condition, test_prior_from_alpha
@@ -50,6 +50,7 @@ PRIOR_ESTIMATORS = {
     "penL1, score": ("pen-l1", "score"),
     "penL1": ("pen-l1", "raw"),
 }
+PRIORS = (0.3, 0.5, 0.7)
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Study:
     run : callable
         (dataset, trial, options) to rows; options are those of the command
         line, with ``methods`` and ``protocol``.
+    points : callable
+        Options to the (axis, curve) of every row of such a task, in any order.
     axis, value : str
         The columns on the figure's axes.
     axis_label, value_label : str
@@ -78,6 +81,7 @@ class Study:
     name: str
     title: str
     run: Callable[[str, int, argparse.Namespace], Rows]
+    points: Callable[[argparse.Namespace], Iterable[tuple[float, str]]]
     axis: str
     value: str
     axis_label: str
@@ -200,7 +204,7 @@ def run_estimated_prior(dataset: str, trial: int, options: argparse.Namespace) -
         100·π̂ itself.
     """
     rows = []
-    for prior in sorted({0.3, 0.5, 0.7, options.prior}):
+    for prior in _priors_and(options.prior):
         sample = _draw(dataset, trial, options, options.test_prior, prior)
         estimate = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed).prior
         sample = sample.send(get_device(options.gpu))
@@ -232,7 +236,7 @@ def run_class_prior(dataset: str, trial: int, options: argparse.Namespace) -> Ro
         Rows of ``prior``, ``method`` and ``value``, the estimate.
     """
     rows = []
-    for prior in (0.3, 0.5, 0.7):
+    for prior in PRIORS:
         sample = _draw(dataset, trial, options, prior, prior)
         for name, (method, transform) in PRIOR_ESTIMATORS.items():
             estimate = estimate_prior(
@@ -240,6 +244,10 @@ def run_class_prior(dataset: str, trial: int, options: argparse.Namespace) -> Ro
             )
             rows.append({"prior": prior, "method": name, "value": estimate.prior})
     return rows
+
+
+def _priors_and(prior: float) -> list[float]:
+    return sorted({*PRIORS, prior})
 
 
 def _draw(
@@ -281,6 +289,9 @@ STUDIES = {
             "asymmetric",
             "Asymmetric error: cost of a method in percent of the better constant classifier",
             run_asymmetric,
+            lambda options: product(
+                ALPHAS, (*options.methods, "agreement DH-Lin", "agreement Sq-Lin")
+            ),
             "alpha",
             "value",
             "α, the penalty of a false positive",
@@ -290,6 +301,7 @@ STUDIES = {
             "robustness",
             "Accuracy against the given test prior",
             run_robustness,
+            lambda options: product(GIVEN_PRIORS, options.methods),
             "given_prior",
             "value",
             "given prior",
@@ -300,6 +312,7 @@ STUDIES = {
             "estimated_prior",
             "Accuracy with an estimated class prior, less that with the true one",
             run_estimated_prior,
+            lambda options: product(_priors_and(options.prior), ("estimate", *options.methods)),
             "prior",
             "value",
             "π, estimated by 'auto'",
@@ -311,6 +324,7 @@ STUDIES = {
             "class_prior",
             "Estimates of the class prior",
             run_class_prior,
+            lambda options: product(PRIORS, PRIOR_ESTIMATORS),
             "prior",
             "value",
             "π",
@@ -334,7 +348,7 @@ def study_main(name: str, argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0, or 2 when it cannot be run.
+        The exit status: 0, 2 when it cannot be run, 130 when it was interrupted.
 
     Examples
     --------
@@ -347,19 +361,21 @@ def study_main(name: str, argv: Sequence[str] | None = None) -> int:
     try:
         options.protocol = load_protocol(options.protocol)
         trials = run_study(study, options)
-    except (ValueError, DeviceError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    text = write_study(study, trials, options)
+        table = write_study(study, trials, options)
+    except (ValueError, OSError, DeviceError, WorkerError) as error:
+        return fail(error)
+    except KeyboardInterrupt:
+        return interrupted()
     if not options.quiet:
-        print(text)
+        print(table)
         print(f"{time.monotonic() - start:.0f} s; results in {options.out}")
     return 0
 
 
 def _parser(study: Study) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description=f"{study.title}.", formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        description=f"{study.title}. Resumes what --out holds.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
     prior, test_prior = study.priors
@@ -372,13 +388,14 @@ def _parser(study: Study) -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, help="seed of everything random")
     add("--jobs", type=int, default=None, help="worker processes (default: one per core)")
     add("--out", default=f"results/{study.name}", metavar="DIR", help="results folder")
+    add("--fresh", action="store_true", help="delete the folder's results instead of resuming")
     add("--protocol", metavar="FILE", help="JSON file with fields of the protocol to change")
     add("--quiet", action="store_true", help="print nothing")
     return parser
 
 
 def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
-    """Run the tasks of a study in parallel.
+    """Run the tasks of a study in parallel, but for those that its folder holds.
 
     Parameters
     ----------
@@ -394,10 +411,12 @@ def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
 
     Examples
     --------
+    >>> import tempfile
     >>> options = _parser(STUDIES["robustness"]).parse_args(
     ...     ["--datasets", "banana", "--methods", "p/u uLSIF", "--trials", "1", "--jobs", "1"])
     >>> options.protocol = Protocol()
-    >>> len(run_study(STUDIES["robustness"], options)) == len(GIVEN_PRIORS)
+    >>> with tempfile.TemporaryDirectory() as options.out:
+    ...     len(run_study(STUDIES["robustness"], options)) == len(GIVEN_PRIORS)
     True
     """
     positive_int("trials", options.trials)
@@ -406,28 +425,87 @@ def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
     for method in options.methods:
         one_of("method", method, (*METHODS, *EXTRA_METHODS))
     get_device(options.gpu)  # fail before the work
-    names = {dataset: open_dataset(dataset).name for dataset in options.datasets}
+    names = [open_dataset(dataset).name for dataset in options.datasets]
+    # Results are kept by name: two files of one name would pass for each other.
+    distinct("datasets", names)
     jobs = options.jobs
     if jobs is None:
         jobs = 1 if options.gpu >= 0 else len(os.sched_getaffinity(0))
-    tasks = [(dataset, trial) for trial in range(options.trials) for dataset in options.datasets]
-    run = partial(_one_thread, study.run, options=options)
-    results = joblib.Parallel(n_jobs=positive_int("jobs", jobs))(
-        joblib.delayed(run)(*task) for task in tasks
-    )
-    return pd.DataFrame(
-        [
-            {"dataset": names[dataset], "trial": trial, **row}
-            for (dataset, trial), rows in zip(tasks, results)
-            for row in rows
+    positive_int("jobs", jobs)
+    points = {(_six_digits(study.axis, point), curve) for point, curve in study.points(options)}
+    run = {
+        "study": study.name,
+        "prior": options.prior,
+        "test_prior": options.test_prior,
+        "seed": options.seed,
+        "protocol": options.protocol.as_dict(),
+        "files": fingerprints(options.datasets) or None,
+    }
+    with TrialStore(options.out, run, options.fresh, study_columns(study)) as store:
+        done = store.done()
+        calls = [
+            joblib.delayed(_run_task)(study.name, dataset, trial, options)
+            for trial in range(options.trials)
+            for name, dataset in zip(names, options.datasets)
+            if any((name, trial, *point) not in done for point in points)
         ]
+        with closing(in_parallel(calls, jobs)) as finished:
+            for rows in finished:
+                store.append(rows)
+        trials = store.frame()
+    asked = [
+        row.dataset in names
+        and row.trial < options.trials
+        and (getattr(row, study.axis), getattr(row, study.by)) in points
+        for row in trials.itertuples()
+    ]
+    # By task, whatever the order in which they finished.
+    order = trials[asked].sort_values(
+        ["trial", "dataset"],
+        kind="stable",
+        key=lambda column: column.map(names.index) if column.name == "dataset" else column,
     )
+    return order.reset_index(drop=True)
 
 
-def _one_thread(run: Callable[..., Rows], *task: Any, options: argparse.Namespace) -> Rows:
+def study_columns(study: Study) -> Columns:
+    """Return the columns of a study's trials.
+
+    Parameters
+    ----------
+    study
+        The study.
+
+    Returns
+    -------
+    Columns
+        Of ``trials.csv``.
+
+    Examples
+    --------
+    >>> list(study_columns(STUDIES["robustness"]).checks)
+    ['dataset', 'trial', 'given_prior', 'method', 'value']
+    """
+    checks = {
+        "dataset": text,
+        "trial": count,
+        study.axis: _six_digits,
+        study.by: text,
+        study.value: _six_digits,
+    }
+    return Columns(checks, ("dataset", "trial", study.axis, study.by))
+
+
+def _six_digits(name: str, value: Any) -> float:
+    # What is kept is what is summarised, so that a resumed run prints the same.
+    return float(f"{finite(name, value):.6g}")
+
+
+def _run_task(name: str, dataset: str, trial: int, options: argparse.Namespace) -> Rows:
     # As in the tables: more threads would change the rounding.
     with threadpool_limits(1), chainer.using_device(get_device(options.gpu)):
-        return run(*task, options)
+        rows = STUDIES[name].run(dataset, trial, options)
+    return [{"dataset": open_dataset(dataset).name, "trial": trial, **row} for row in rows]
 
 
 def write_study(study: Study, trials: pd.DataFrame, options: argparse.Namespace) -> str:
@@ -448,21 +526,10 @@ def write_study(study: Study, trials: pd.DataFrame, options: argparse.Namespace)
         The table in Markdown.
     """
     folder = Path(options.out)
-    folder.mkdir(parents=True, exist_ok=True)
     keys = ["dataset", study.axis, study.by]
     groups = trials.groupby(keys, sort=False)[study.value]
     summary = groups.agg(n="count", mean="mean", se="sem").reset_index()
     table = study_table(study, summary)
-    run = {
-        "study": study.name,
-        "prior": options.prior,
-        "test_prior": options.test_prior,
-        "seed": options.seed,
-        "protocol": options.protocol.as_dict(),
-        **environment(),
-    }
-    write_atomic(folder / "run.json", json.dumps(run, indent=2) + "\n")
-    write_atomic(folder / "trials.csv", trials.to_csv(index=False, float_format="%.6g"))
     write_atomic(folder / "summary.csv", summary.to_csv(index=False, float_format="%.6g"))
     write_atomic(folder / "table.md", table)
     write_atomic(folder / "figure.png", png(study_figure(study, summary)))

@@ -89,7 +89,7 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"\0" * 100_000))
     assert "more than 1,000 bytes" in one_line(parsers.read_content, path, limit=1000)
-    assert len(parsers.read_content(path, limit=None)) == 100_000
+    assert len(parsers.read_content(path, limit=100_000)) == 100_000
 
 
 @pytest.mark.parametrize("page", [b"\n <!DOCTYPE html><p>404</p>", b"<html></html>"])

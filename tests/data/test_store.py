@@ -223,15 +223,39 @@ def test_damaged_arrays_are_made_anew(home, which, damage):
     check(path)
 
 
-def test_reading_afresh_mends_kept_arrays_and_says_so(home, caplog):
+@pytest.mark.parametrize("end", ["X.npy", "y.npy", "sha256"])
+def test_no_byte_of_what_is_kept_changes_a_value(home, caplog, end):
     path = put(tiny.libsvm())
     load("tiny")
-    (kept,) = (store.raw_folder() / "cache").glob("*.X.npy")
-    np.save(kept, tiny.X + 1)
-    (copy,) = copies("tiny")
-    check(path, copy.read(fresh=True))
-    assert "cached arrays were damaged" in caplog.text
+    (kept,) = (store.raw_folder() / "cache").glob(f"*.{end}")
+    content = kept.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in range(len(content) - tiny.ROWS, len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= int(rng.integers(1, 256))
+        kept.write_bytes(damaged)
+        caplog.clear()
+        check(path)
+        assert "tiny: the cached arrays were damaged and are made anew" in caplog.text
+        assert kept.read_bytes() == content
+
+
+def test_a_wrong_digest_in_the_index_is_found_out(home):
+    path = put(tiny.libsvm())
+    digest = load("tiny").facts.sha256
+    index = store.raw_folder() / "cache" / "digests.json"
+    other = digest[:-1] + ("0" if digest[-1] != "0" else "1")
+    index.write_text(index.read_text().replace(digest, other))
+    assert load("tiny").facts.sha256 == digest
     check(path)
+
+
+def test_values_other_than_the_known_ones_are_always_reported(home, caplog):
+    put(tiny.table(CHANGED), "tiny.dat")
+    for _ in range(2):  # when it is parsed, and when it comes from the cache
+        caplog.clear()
+        np.testing.assert_array_equal(load("tiny").X, CHANGED)
+        assert caplog.text.count("tiny.dat: its values are not those of the reference") == 1
 
 
 def test_without_a_place_to_write_the_data_is_still_read(home, monkeypatch, tmp_path):

@@ -1,5 +1,6 @@
 """Small runs of the experiment engine for its tests."""
 
+import json
 import os
 import subprocess
 import sys
@@ -51,11 +52,11 @@ def assert_same_rows(first, second):
     pd.testing.assert_frame_equal(first, second, check_exact=True)
 
 
-def start(script, *arguments, **options):
-    """Start a script of experiments/ in a session of its own."""
+def start(script, *arguments, path="", **options):
+    """Start a script of experiments/ in a session of its own, with this before its path."""
     return subprocess.Popen(
         [sys.executable, str(ROOT / "experiments" / script), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [path, str(ROOT)]))},
         start_new_session=True,
         **options,
     )
@@ -89,3 +90,50 @@ def write_table(path, header="kind,first,second\n", label=0):
         lines.append(",".join(cells) + "\n")
     path.write_text(header + "".join(lines), encoding="utf-8")
     return path
+
+
+class Cluster:
+    """A Dask scheduler and workers of two threads, each a process on the loopback address."""
+
+    def __init__(self, folder, workers):
+        self.folder, self.processes = folder, []
+        file = folder / "scheduler.json"
+        self.scheduler = self.start("dask_scheduler", "--port", 0, "--scheduler-file", file)
+        wait_for(lambda: file.exists() and file.read_text(encoding="utf-8"), self.scheduler)
+        self.address = json.loads(file.read_text(encoding="utf-8"))["address"]
+        self.workers = []
+        for _ in range(workers):
+            self.add_worker()
+
+    def add_worker(self):
+        options = ("--nthreads", 2, "--no-nanny", "--memory-limit", 0)
+        self.workers.append(self.start("dask_worker", self.address, *options))
+
+    def start(self, module, *arguments):
+        with open(self.folder / "log.txt", "ab") as log:
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    f"distributed.cli.{module}",
+                    *map(str, arguments),
+                    "--host",
+                    "127.0.0.1",
+                    "--no-dashboard",
+                ],
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+        self.processes.append(process)
+        return process
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()

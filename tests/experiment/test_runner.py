@@ -3,8 +3,10 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import active_children
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,8 +34,8 @@ from tests.experiment.engine import (
     DATASETS,
     FAST,
     PROTOCOL,
-    ROOT,
     SLOW,
+    Cluster,
     assert_same_rows,
     count_lines,
     rows,
@@ -465,6 +467,20 @@ def test_a_killed_run_resumes_to_the_rows_of_an_uninterrupted_one(uninterrupted,
     assert len(uninterrupted.merge(kept)) == len(kept), "a row was changed"
 
 
+def test_workers_are_deaf_to_a_terminals_interrupt_and_the_run_is_not():
+    handler = signal.getsignal(signal.SIGINT)
+    calls = [joblib.delayed(signal.getsignal)(signal.SIGINT)] * 3
+    assert list(runner.in_parallel(calls, jobs=2)) == [signal.SIG_IGN] * 3
+    assert signal.getsignal(signal.SIGINT) is handler is not signal.SIG_IGN
+
+
+def test_a_run_in_a_thread_leaves_the_handlers_alone():
+    calls = [joblib.delayed(abs)(-1), joblib.delayed(abs)(-2)]
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(lambda: sorted(runner.in_parallel(calls, jobs=2))).result()
+    assert found == [1, 2]
+
+
 def test_an_interrupt_stops_the_workers_without_a_word_of_joblib(tmp_path):
     def interrupt(tasks, finished):
         yield next(finished)
@@ -494,48 +510,6 @@ def test_a_dead_worker_process_is_a_one_line_error_and_the_run_resumes(tmp_path)
     assert len(rows(tmp_path).merge(before)) == len(before)
 
 
-class Cluster:
-    """A Dask scheduler and workers of two threads, each a process on the loopback address."""
-
-    def __init__(self, folder, workers):
-        self.folder, self.processes = folder, []
-        file = folder / "scheduler.json"
-        self.scheduler = self.start("dask_scheduler", "--port", 0, "--scheduler-file", file)
-        wait_for(lambda: file.exists() and file.read_text(encoding="utf-8"), self.scheduler)
-        self.address = json.loads(file.read_text(encoding="utf-8"))["address"]
-        options = ("--nthreads", 2, "--no-nanny", "--memory-limit", 0)
-        self.workers = [self.start("dask_worker", self.address, *options) for _ in range(workers)]
-
-    def start(self, module, *arguments):
-        with open(self.folder / "log.txt", "ab") as log:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    f"distributed.cli.{module}",
-                    *map(str, arguments),
-                    "--host",
-                    "127.0.0.1",
-                    "--no-dashboard",
-                ],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-            )
-        self.processes.append(process)
-        return process
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            process.kill()
-        for process in self.processes:
-            process.wait()
-
-
 def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(uninterrupted, tmp_path):
     with Cluster(tmp_path, workers=2) as cluster:
 
@@ -560,7 +534,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(uninterrupt
     assert_same_rows(rows(tmp_path / "out"), uninterrupted)
 
 
-def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path):
+def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd):
     with Cluster(tmp_path, workers=1) as cluster:
 
         def kill_the_scheduler(tasks, finished):
@@ -579,3 +553,4 @@ def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path):
                 progress=kill_the_scheduler,
             )
     assert 0 < len(rows(tmp_path / "out")) < 8
+    assert capfd.readouterr().err == "", "Dask's tracebacks"

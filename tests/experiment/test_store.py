@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pu_shift.experiment.store import OUTPUTS, StoreError, TrialStore, read_trials, write_atomic
+from pu_shift.experiment.store import (
+    OUTPUTS,
+    StoreError,
+    TrialStore,
+    read_trials,
+    table_columns,
+    write_atomic,
+)
 from tests.experiment.simulate import trial
 
 RUN = {"table": 1, "protocol": {"folds": 5, "widths": (0.5, 1.0)}, "seed": 0}
@@ -49,11 +57,14 @@ def test_trials_come_back_as_they_went_in(tmp_path):
 
 def test_columns_of_the_hyper_parameters_are_the_callers(tmp_path):
     row = {name: value for name, value in trial().items() if name not in ("width", "lam", "step")}
-    with TrialStore(tmp_path, RUN, hyper=["epochs"]) as store:
+    with TrialStore(tmp_path, RUN, columns=table_columns(["epochs"])) as store:
         store.append([{**row, "epochs": 20}])
+    header = "table,prior,test_prior,given_prior,dataset,method,trial,accuracy,epochs,seconds"
+    line = "1,0.3,0.5,0.5,banana,DH-Lin,0,52.5,20.0,1.25"
+    check = f"{zlib.crc32((header + line).encode()):08x}"
     assert (tmp_path / "trials.csv").read_text().splitlines() == [
-        "table,prior,test_prior,given_prior,dataset,method,trial,accuracy,epochs,seconds",
-        "1,0.3,0.5,0.5,banana,DH-Lin,0,52.5,20.0,1.25",
+        f"{header},check",
+        f"{line},{check}",
     ]
     assert read_trials(tmp_path)["epochs"].tolist() == [20.0]
     with pytest.raises(StoreError, match="line 1: the columns are not"), TrialStore(tmp_path, RUN):
@@ -67,7 +78,7 @@ def test_a_trial_counts_once(tmp_path):
         assert store.frame()["accuracy"].tolist() == [50]
     lines = (tmp_path / "trials.csv").read_text().splitlines(keepends=True)
     assert len(lines) == 2
-    (tmp_path / "trials.csv").write_text("".join([*lines, lines[1].replace("50.0", "60.0")]))
+    (tmp_path / "trials.csv").write_text("".join([*lines, lines[1]]))
     assert read_trials(tmp_path)["accuracy"].tolist() == [50]
 
 
@@ -102,6 +113,67 @@ def test_a_damaged_last_line_is_cut_off(tmp_path, junk):
     assert path.read_bytes() == content
 
 
+@pytest.fixture(scope="module")
+def whole_file(tmp_path_factory):
+    """Content of a sound trials.csv, and its rows."""
+    folder = tmp_path_factory.mktemp("whole")
+    fill(folder)
+    return (folder / "trials.csv").read_bytes(), read_trials(folder)
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_no_changed_byte_changes_a_number_unnoticed(whole_file, tmp_path, data):
+    whole, truth = whole_file
+    content = bytearray(whole)
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= data.draw(st.integers(1, 255))
+    (tmp_path / "trials.csv").write_bytes(content)
+    before_last_line = whole[:-1].rfind(b"\n")
+    if place < before_last_line or content[place] == ord("\n"):
+        with pytest.raises(StoreError, match="trials.csv line "):
+            read_trials(tmp_path)
+    else:  # A last line that is not whole is left out: it is computed again.
+        sound = truth[: -2 if place == before_last_line else -1]
+        pd.testing.assert_frame_equal(read_trials(tmp_path), sound)
+
+
+def without_checks(folder):
+    """Rewrite trials.csv as it was before there were checks; return its path."""
+    path = folder / "trials.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("".join(line.rpartition(",")[0] + "\n" for line in lines))
+    return path
+
+
+def test_a_file_without_checks_is_read_but_not_continued(tmp_path):
+    fill(tmp_path)
+    truth = read_trials(tmp_path)
+    content = without_checks(tmp_path).read_bytes()
+    pd.testing.assert_frame_equal(read_trials(tmp_path), truth)
+    with pytest.raises(StoreError, match="line 1: the columns are not .*,seconds,check"):
+        TrialStore(tmp_path, RUN).__enter__()
+    assert (tmp_path / "trials.csv").read_bytes() == content
+
+
+def test_a_deleted_line_is_computed_again(tmp_path):
+    fill(tmp_path)
+    path = tmp_path / "trials.csv"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b"50.3", b"51.3")
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(StoreError, match="line 3: it was changed .*; delete the line to compute"):
+        TrialStore(tmp_path, RUN).__enter__()
+    del lines[2]
+    path.write_bytes(b"".join(lines))
+    with TrialStore(tmp_path, RUN) as store:
+        assert {key[-1] for key in store.done()} == {0, 2}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -114,17 +186,14 @@ def test_a_damaged_last_line_is_cut_off(tmp_path, junk):
         ("1.25", "-1", "seconds must be a finite number >= 0"),
     ],
 )
-def test_damage_elsewhere_is_reported_with_its_line(tmp_path, old, new, message):
+def test_without_checks_nonsense_is_still_reported(tmp_path, old, new, message):
     fill(tmp_path)
-    path = tmp_path / "trials.csv"
+    path = without_checks(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     lines[1] = lines[1].replace(old, new, 1)
     path.write_text("".join(lines))
     with pytest.raises(StoreError, match=f"trials.csv line 2: {message}"):
         read_trials(tmp_path)
-    with pytest.raises(StoreError, match="line 2"), TrialStore(tmp_path, RUN):
-        pass
-    assert path.read_text() == "".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -292,3 +361,4 @@ def test_write_atomic_keeps_the_old_file_on_failure(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="full"):
         write_atomic(tmp_path / "a", "new")
     assert (tmp_path / "a").read_text() == "old"
+    assert os.listdir(tmp_path) == ["a"]

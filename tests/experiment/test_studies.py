@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,12 +15,12 @@ def run(tmp_path, monkeypatch):
     protocol = tmp_path / "protocol.json"
     protocol.write_text(pd.Series(SMALL).to_json())
 
-    def run_one(name, *arguments):
-        out = tmp_path / name
+    def run_one(name, *arguments, folder=None):
+        out = tmp_path / (folder or name)
         common = ["--datasets", "banana", "--trials", "2", "--jobs", "1", "--out", str(out)]
         assert study_main(name, [*common, "--protocol", str(protocol), *arguments]) == 0
         names = sorted(path.name for path in out.iterdir())
-        assert names == ["figure.png", "run.json", "summary.csv", "table.md", "trials.csv"]
+        assert names == [".lock", "figure.png", "run.json", "summary.csv", "table.md", "trials.csv"]
         return pd.read_csv(out / "trials.csv")
 
     return run_one
@@ -61,10 +63,79 @@ def test_class_prior_runs_every_estimator(run):
     assert trials["value"].between(0, 1).all()
 
 
-def test_trials_do_not_depend_on_the_number_of_workers(run):
-    one = run("robustness", "--methods", "u/p uLSIF", "--quiet")
-    two = run("robustness", "--methods", "u/p uLSIF", "--quiet", "--jobs", "2")
-    pd.testing.assert_frame_equal(one, two)
+def test_trials_do_not_depend_on_the_number_of_workers(run, tmp_path):
+    one = run("robustness", "--methods", "u/p uLSIF", "--quiet", folder="one")
+    two = run("robustness", "--methods", "u/p uLSIF", "--quiet", "--jobs", "2", folder="two")
+    order = ["trial", "given_prior"]
+    pd.testing.assert_frame_equal(*(f.sort_values(order, ignore_index=True) for f in (one, two)))
+    for name in ("summary.csv", "table.md"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.parametrize("cut", [0, 700, 1203])
+def test_a_study_that_was_stopped_goes_on_to_the_same_numbers(run, tmp_path, monkeypatch, cut):
+    arguments = ("--methods", "p/u uLSIF", "--datasets", "magic", "banana", "--quiet")
+    run("robustness", *arguments, folder="whole")
+    out = tmp_path / "stopped"
+    out.mkdir()
+    for name in ("run.json", "trials.csv"):
+        (out / name).write_bytes((tmp_path / "whole" / name).read_bytes())
+    content = (out / "trials.csv").read_bytes()[:cut]
+    (out / "trials.csv").write_bytes(content)
+    seen = []
+    monkeypatch.setitem(
+        STUDIES,
+        "robustness",
+        replace(
+            STUDIES["robustness"],
+            run=lambda dataset, trial, options: (
+                seen.append((trial, dataset)) or studies.run_robustness(dataset, trial, options)
+            ),
+        ),
+    )
+    run("robustness", *arguments, folder="stopped")
+    finished = max(content.count(b"\n") - 1, 0) // len(GIVEN_PRIORS)
+    tasks = [(trial, dataset) for trial in (0, 1) for dataset in ("magic", "banana")]
+    assert seen == tasks[finished:]
+    for name in ("trials.csv", "summary.csv", "table.md"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_study_shows_what_was_asked_and_keeps_the_rest(run, tmp_path):
+    both = run("robustness", "--methods", "p/u uLSIF", "u/p uLSIF", "--quiet")
+    one = run("robustness", "--methods", "u/p uLSIF", "--trials", "1", "--quiet")
+    pd.testing.assert_frame_equal(one, both)
+    summary = pd.read_csv(tmp_path / "robustness" / "summary.csv")
+    assert set(summary["method"]) == {"u/p uLSIF"}
+    assert (summary["n"] == 1).all()
+    fresh = run("robustness", "--methods", "u/p uLSIF", "--trials", "1", "--quiet", "--fresh")
+    assert len(fresh) == len(GIVEN_PRIORS)
+
+
+def test_a_folder_of_another_study_or_prior_is_refused(run, tmp_path, capsys):
+    run("class_prior", "--quiet", "--trials", "1", folder="out")
+    out = ["--out", str(tmp_path / "out"), "--datasets", "banana"]
+    protocol = ["--protocol", str(tmp_path / "protocol.json")]
+    for name, prior, message in (
+        ("robustness", "0.3", 'its study is "class_prior", not "robustness"'),
+        ("class_prior", "0.4", "its prior is 0.3, not 0.4"),
+    ):
+        assert study_main(name, [*out, *protocol, "--prior", prior, "--test-prior", "0.3"]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_an_interrupt_keeps_the_finished_trials_of_a_study(run, tmp_path, monkeypatch, capsys):
+    def stop(dataset, trial, options):
+        if trial == 1:
+            raise KeyboardInterrupt
+        return studies.run_robustness(dataset, trial, options)
+
+    study = replace(STUDIES["robustness"], run=stop)
+    monkeypatch.setitem(STUDIES, "robustness", study)
+    with pytest.raises(AssertionError, match="130"):
+        run("robustness", "--methods", "p/u uLSIF")
+    assert capsys.readouterr().err.startswith("interrupted: finished trials are kept")
+    assert len(pd.read_csv(tmp_path / "robustness" / "trials.csv")) == len(GIVEN_PRIORS)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +146,7 @@ def test_trials_do_not_depend_on_the_number_of_workers(run):
         (["--trials", "0"], "trials must be an integer >= 1"),
         (["--prior", "1.5"], "prior must lie strictly between 0 and 1"),
         (["--test-prior", "0"], "test_prior must lie strictly between 0 and 1"),
+        (["--datasets", "banana", "banana"], "datasets must be distinct, got 'banana' twice"),
         (["--jobs", "0"], "jobs must be an integer >= 1"),
         (["--protocol", "absent.json"], "protocol absent.json"),
     ],

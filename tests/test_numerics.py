@@ -1,0 +1,422 @@
+"""Data that strain the arithmetic, against float64 references with stated tolerances.
+
+A reference is the textbook formula in float64: distances by differences, a
+linear system solved as it stands, risks as sums over rows.
+"""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from pu_shift import (
+    KLIEP,
+    MLP,
+    ULSIF,
+    Condition,
+    DensityRatioClassifier,
+    GaussianKernelModel,
+    LinearModel,
+    RiskMinimizationClassifier,
+    estimate_prior,
+    train,
+)
+from pu_shift.kernels import gaussian_kernel, median_distance
+from pu_shift.priors import alpha_from_test_prior, shift_posterior, test_prior_from_alpha
+from pu_shift.risks import KINDS, evaluate_risk, risk_weights
+from pu_shift.ulsif import GridEdgeWarning
+from tests.mixtures import posterior, pu_samples
+
+DTYPES = (np.float32, np.float64)
+# Relative to the largest value compared.
+KERNEL_TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
+RATIO_TOLERANCE = {np.float32: 2e-4, np.float64: 1e-8}
+EXTREME_PRIORS = (0.001, 0.999)
+
+
+def samples(d=3, n_p=60, n_u=180, prior=0.4, seed=0, dtype=np.float64):
+    """Return P and U whose classes lie two standard deviations apart."""
+    return tuple(X.astype(dtype) for X in pu_samples(n_p, n_u, prior, seed, d=d))
+
+
+def hard_data(name):
+    """Return P and U of one of the kinds of data that strain the arithmetic."""
+    X_p, X_u = samples()
+    if name == "duplicated rows":
+        return np.repeat(X_p[:20], 3, axis=0), np.repeat(X_u[:60], 3, axis=0)
+    if name == "collinear features":
+        mixing = np.array([[1.0, 0.0, 1.0, 2.0], [0.0, 1.0, 1.0, -1.0], [0.0, 0.0, 0.0, 0.0]])
+        return X_p @ mixing, X_u @ mixing
+    if name == "constant features":
+        return tuple(np.c_[X, np.full((len(X), 2), [7.0, -1e3])] for X in (X_p, X_u))
+    if name == "one feature":
+        return X_p[:, :1], X_u[:, :1]
+    if name == "d >> n":
+        return samples(d=3000, n_p=20, n_u=50)
+    if name == "far from zero":
+        return X_p + 1e3, X_u + 1e3
+    return X_p * float(name), X_u * float(name)
+
+
+HARD = [
+    "duplicated rows",
+    "collinear features",
+    "constant features",
+    "one feature",
+    "d >> n",
+    "far from zero",
+    "1e6",
+    "1e-6",
+]
+
+
+def reference_ulsif(numerator, denominator, centers, width, lam, X):
+    """Return uLSIF's ratio at X by its definition."""
+
+    def kernel(rows):
+        return np.exp(-0.5 * cdist(rows, centers, "sqeuclidean") / width**2)
+
+    features = kernel(denominator)
+    H = features.T @ features / len(denominator)
+    theta = np.linalg.solve(H + lam * np.eye(len(centers)), kernel(numerator).mean(axis=0))
+    return kernel(X) @ theta
+
+
+def close(found, reference, tolerance):
+    """Check values against a reference, relative to its largest."""
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, reference, rtol=0, atol=tolerance * np.abs(reference).max())
+
+
+class TestKernels:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("name", HARD)
+    def test_the_kernel_is_that_of_the_definition(self, name, dtype):
+        X_p, X_u = (X.astype(dtype) for X in hard_data(name))
+        width = median_distance(np.concatenate([X_p, X_u]))
+        exact = cdist(X_u.astype(np.float64), X_p.astype(np.float64))
+        close(
+            gaussian_kernel(X_u, X_p, width),
+            np.exp(-0.5 * (exact / width) ** 2),
+            # A thousand standard deviations from zero cost single precision two digits.
+            KERNEL_TOLERANCE[dtype] * (50 if name == "far from zero" else 1),
+        )
+        pairs = cdist(*[np.concatenate([X_p, X_u]).astype(np.float64)] * 2)
+        upper = pairs[np.triu_indices(len(pairs), 1)]
+        assert width == pytest.approx(np.median(upper), rel=1e-4 if dtype == np.float32 else 1e-9)
+
+
+class TestRatios:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("name", HARD)
+    def test_ulsif_is_the_solution_of_its_equations(self, name, dtype):
+        X_p, X_u = (X.astype(dtype) for X in hard_data(name))
+        width = median_distance(np.concatenate([X_p, X_u]))
+        ratio = ULSIF(X_p, X_u, centers=X_p[:15], widths=width, lams=0.01)
+        found = ratio(X_u)
+        assert found.dtype == dtype
+        wide = [X.astype(np.float64) for X in (X_p, X_u)]
+        expected = reference_ulsif(*wide, wide[0][:15], width, 0.01, wide[1])
+        slack = 50 if name == "far from zero" else 1
+        close(found, expected, RATIO_TOLERANCE[dtype] * slack)
+
+    @pytest.mark.parametrize("estimator", [ULSIF, KLIEP])
+    @pytest.mark.parametrize("factor", [1e-6, 1e6])
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_a_ratio_has_no_unit(self, estimator, factor, dtype):
+        """Features in other units, with the default grid: the same choice and the same ratio."""
+        X_p, X_u = samples(dtype=dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GridEdgeWarning)
+            plain = estimator(X_p, X_u, n_centers=30)
+            scaled = estimator(dtype(factor) * X_p, dtype(factor) * X_u, n_centers=30)
+        assert scaled.width == pytest.approx(factor * plain.width, rel=1e-5)
+        if estimator is ULSIF:
+            assert scaled.lam == plain.lam
+        tolerance = 2e-3 if dtype == np.float32 else 1e-6
+        close(scaled(dtype(factor) * X_u), plain(X_u), tolerance)
+
+    @pytest.mark.parametrize("estimator", [ULSIF, KLIEP])
+    def test_every_row_twice_is_the_same_sample(self, estimator):
+        X_p, X_u = samples()
+        options = {"centers": X_p[:20], "widths": 1.5}
+        if estimator is ULSIF:
+            options["lams"] = 0.01
+        once = estimator(X_p, X_u, **options)
+        twice = estimator(np.repeat(X_p, 2, axis=0), np.repeat(X_u, 2, axis=0), **options)
+        close(twice(X_u), once(X_u), 1e-9)
+
+    @pytest.mark.parametrize("estimator", [ULSIF, KLIEP])
+    def test_a_constant_feature_says_nothing(self, estimator):
+        X_p, X_u = samples()
+        more_p, more_u = (np.c_[X, np.full(len(X), -3.7e4)] for X in (X_p, X_u))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GridEdgeWarning)
+            close(estimator(more_p, more_u)(more_u), estimator(X_p, X_u)(X_u), 1e-6)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("lam", [0.0, 1e-6, 1e-2])
+    def test_a_feature_twice_changes_no_linear_ratio(self, lam, dtype):
+        X_p, X_u = samples(dtype=dtype)
+        twice_p, twice_u = (np.c_[X, X] for X in (X_p, X_u))
+        once = ULSIF(X_p, X_u, basis="linear", lams=lam)
+        # Two columns that share a weight are penalised half as much.
+        twice = ULSIF(twice_p, twice_u, basis="linear", lams=lam)
+        tolerance = {np.float32: 1e-3, np.float64: 1e-9}[dtype] + 4 * lam
+        close(twice(twice_u), once(X_u), tolerance)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_without_a_penalty_coinciding_centres_do_no_harm(self, dtype):
+        X_p, X_u = samples(dtype=dtype)
+        width = 3.0
+        ratio = ULSIF(X_p, X_u, centers=np.repeat(X_p[:4], 3, axis=0), widths=width, lams=0.0)
+        wide = [X.astype(np.float64) for X in (X_p, X_u)]
+        expected = reference_ulsif(*wide, wide[0][:4], width, 0.0, wide[1])
+        close(ratio(X_u), expected, 1e-2 if dtype == np.float32 else 1e-6)
+
+    @pytest.mark.parametrize("width", [1.0, 3.0, 10.0])
+    @pytest.mark.parametrize("lam", [0.0, 1e-6, 1e-5, 1e-3])
+    def test_rounding_is_not_taken_for_signal(self, width, lam):
+        """Of 100 overlapping kernels, float32 sums tell a few directions only."""
+        X_p, X_u = samples(n_p=200, n_u=600)
+        single = [X.astype(np.float32) for X in (X_p, X_u)]
+        double = ULSIF(X_p, X_u, widths=width, lams=lam)(X_u)
+        found = ULSIF(*single, widths=width, lams=lam)(single[1])
+        # Noise of 1e-7 is harmless beside λ, and stays bounded without one.
+        tolerance = {1e-3: 1e-4, 1e-5: 1e-2}.get(lam, 1.0)
+        close(found, double, tolerance)
+
+    @pytest.mark.parametrize("estimator", [ULSIF, KLIEP])
+    @pytest.mark.parametrize(
+        ("dtype", "factor"),
+        [(np.float32, 1e-20), (np.float32, 1e20), (np.float64, 1e-160), (np.float64, 1e170)],
+    )
+    @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
+    def test_what_a_precision_cannot_hold_is_said(self, estimator, dtype, factor):
+        X_p, X_u = ((X * factor).astype(dtype) for X in samples())
+        with pytest.raises(ValueError, match=f"X must be scaled: .* range of {dtype.__name__}"):
+            estimator(X_p, X_u)
+        narrow = 1e-30 if dtype == np.float32 else 1e-170
+        with pytest.raises(ValueError, match=f"width must be larger for {dtype.__name__}, got 1e"):
+            estimator(X_p, X_u, widths=narrow)
+
+    def test_kliep_stays_a_ratio_on_hard_data(self):
+        for name in HARD:
+            X_p, X_u = hard_data(name)
+            ratio = KLIEP(X_p, X_u, widths=median_distance(np.concatenate([X_p, X_u])))
+            values = ratio(X_u)
+            assert (values >= 0).all(), name
+            # Its constraint: it averages to 1 over the denominator.
+            assert values.mean() == pytest.approx(1.0, abs=1e-6), name
+
+    @pytest.mark.parametrize("estimator", [ULSIF, KLIEP])
+    def test_single_precision_agrees_with_double(self, estimator):
+        X_p, X_u = samples(n_p=200, n_u=600)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GridEdgeWarning)
+            double = estimator(X_p, X_u)
+            single = estimator(X_p.astype(np.float32), X_u.astype(np.float32))
+        assert single.width == pytest.approx(double.width, rel=1e-5)
+        assert single(X_u.astype(np.float32)).dtype == np.float32
+        close(single(X_u.astype(np.float32)), double(X_u), 2e-3)
+
+
+class TestPriors:
+    @pytest.mark.parametrize("prior", EXTREME_PRIORS)
+    @pytest.mark.parametrize("test_prior", EXTREME_PRIORS)
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_the_weights_of_the_risks_are_exact(self, prior, test_prior, kind):
+        condition = Condition(prior, test_prior, 0.2)
+        p, t, a = (Fraction(value) for value in (prior, test_prior, 0.2))
+        expected = {
+            "pu": (p, 1),
+            "pu-shift": (t, (1 - t) / (1 - p)),
+            "pu-asym": (p * (1 - a), a),
+            "pu-shift-asym": (t * (1 - a), (1 - t) * a / (1 - p)),
+        }[kind]
+        found = risk_weights(condition, kind)[1:]
+        for value, exact in zip(found, expected):
+            assert value[0] == pytest.approx(float(exact), rel=1e-12)
+
+    @pytest.mark.parametrize("prior", EXTREME_PRIORS)
+    @pytest.mark.parametrize("test_prior", EXTREME_PRIORS)
+    def test_the_conversions_are_exact_and_come_back(self, prior, test_prior):
+        p, t = Fraction(prior), Fraction(test_prior)
+        alpha = alpha_from_test_prior(prior, test_prior)
+        exact = p * (1 - t) / (p * (1 - t) + (1 - p) * t)
+        assert alpha == pytest.approx(float(exact), rel=1e-12)
+        assert test_prior_from_alpha(prior, alpha) == pytest.approx(test_prior, rel=1e-9)
+        q = np.array([1e-6, 0.3, 1.0 - 1e-6])
+        there = shift_posterior(q, prior, test_prior)
+        np.testing.assert_allclose(shift_posterior(there, test_prior, prior), q, rtol=1e-6)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("prior", EXTREME_PRIORS)
+    @pytest.mark.parametrize("loss", ["squared", "double_hinge", "logistic", "modified_huber"])
+    def test_a_risk_is_the_sum_of_its_definition(self, loss, prior, dtype):
+        rng = np.random.default_rng(0)
+        scores = [rng.normal(size=n).astype(dtype) for n in (50, 700)]
+        condition = Condition(prior, 1.0 - prior, 0.3)
+        found = evaluate_risk(*scores, condition, loss)
+        losses = {
+            "squared": lambda z: 0.25 * (z - 1) ** 2,
+            "double_hinge": lambda z: np.maximum(-z, np.maximum(0, 0.5 - 0.5 * z)),
+            "logistic": lambda z: np.logaddexp(0, -z),
+            "modified_huber": lambda z: np.where(z < -1, -4 * z, np.maximum(0, 1 - z) ** 2) / 4,
+        }
+        p, u = (z.astype(np.float64) for z in scores)
+        value = losses[loss]
+        a = condition.test_prior * (1 - condition.alpha)
+        b = (1 - condition.test_prior) * condition.alpha / (1 - prior)
+        expected = a * value(p).mean() + b * (value(-u).mean() - prior * value(-p).mean())
+        size = a * value(p).mean() + b * (value(-u).mean() + prior * value(-p).mean())
+        assert abs(float(found) - expected) <= (1e-5 if dtype == np.float32 else 1e-12) * size
+
+    @pytest.mark.parametrize("test_prior", EXTREME_PRIORS)
+    def test_decisions_and_probabilities_at_extreme_priors(self, test_prior):
+        X_p, X_u = samples(d=1, n_p=300, n_u=900)
+        classifier = DensityRatioClassifier(0.4, test_prior).fit_pu(X_p, X_u)
+        grid = np.linspace(-3, 3, 101)[:, None]
+        probability = classifier.predict_proba(grid)[:, 1]
+        assert ((probability >= 0) & (probability <= 1)).all()
+        agree = (probability > 0.5) == (classifier.predict(grid) == 1)
+        assert agree.all()
+        truth = posterior(grid, test_prior)
+        assert ((probability > 0.5) == (truth > 0.5)).mean() > 0.6
+
+    @pytest.mark.parametrize("prior", EXTREME_PRIORS)
+    @pytest.mark.parametrize("basis", ["linear", "gaussian"])
+    def test_training_at_extreme_priors_gives_numbers(self, prior, basis):
+        X_p, X_u = samples()
+        for estimator in (
+            DensityRatioClassifier(prior, 0.5, basis=basis),
+            RiskMinimizationClassifier(prior, 0.5, basis=basis, n_steps=100, n_centers=20),
+        ):
+            estimator.fit_pu(X_p, X_u)
+            assert np.isfinite(estimator.decision_function(X_u)).all()
+            rows = estimator.predict_proba(X_u)
+            np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-12)
+            assert ((rows >= 0) & (rows <= 1)).all()
+
+
+class TestTraining:
+    @pytest.mark.parametrize("kernel", [False, True])
+    @pytest.mark.parametrize("loss", ["squared", "double_hinge", "logistic"])
+    def test_single_precision_agrees_with_double(self, loss, kernel):
+        X_p, X_u = samples()
+        found = {}
+        for dtype in DTYPES:
+            model = LinearModel(3, dtype=dtype)
+            if kernel:
+                model = GaussianKernelModel(X_p[:20], 2.0, dtype=dtype)
+            features = [model.features(X.astype(dtype)) for X in (X_p, X_u)]
+            result = train(model, *features, Condition(0.4, 0.6), loss=loss, lam=1e-3, n_steps=300)
+            assert result.weights.dtype == result.risks.dtype == dtype
+            found[dtype] = model(X_u.astype(dtype)).array, float(result.risks[0, 0])
+        # AMSGrad's quotient of small numbers carries rounding on: three digits.
+        close(found[np.float32][0], found[np.float64][0], 2e-3)
+        assert found[np.float32][1] == pytest.approx(found[np.float64][1], abs=1e-4)
+
+    def test_every_row_twice_is_the_same_sample(self):
+        X_p, X_u = samples()
+        weights = []
+        for repeat in (1, 2):
+            model = LinearModel(3, dtype=np.float64)
+            rows = [np.repeat(X, repeat, axis=0) for X in (X_p, X_u)]
+            train(model, *rows, Condition(0.4, 0.6), n_steps=200)
+            weights.append(model.W.array)
+        close(weights[1], weights[0], 1e-9)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("name", HARD)
+    def test_hard_data_leave_the_risk_finite_and_lower(self, name, dtype):
+        X_p, X_u = (X.astype(dtype) for X in hard_data(name))
+        model = LinearModel(X_p.shape[1], dtype=dtype)
+        result = train(model, X_p, X_u, Condition(0.4, 0.6), loss="logistic", record=[0, 200])
+        assert np.isfinite(result.objectives).all()
+        assert np.isfinite(result.weights).all()
+
+    @pytest.mark.parametrize(
+        ("model", "factor", "rate"), [(None, 1e15, 1e-2), (MLP(3, 8, 1), 1.0, 1e30)]
+    )
+    def test_a_training_that_diverges_is_said(self, model, factor, rate):
+        X_p, X_u = (factor * X for X in samples(dtype=np.float32))
+        classifier = RiskMinimizationClassifier(
+            0.4, 0.6, model=model, n_steps=50, learning_rate=rate
+        )
+        with pytest.raises(ValueError, match="must be scaled, or learning_rate lowered"):
+            classifier.fit_pu(X_p, X_u)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_features_twice_share_the_weight(self, dtype):
+        X_p, X_u = samples(dtype=dtype)
+        scores = []
+        for repeat in (1, 2):
+            rows = [np.tile(X, (1, repeat)) for X in (X_p, X_u)]
+            # AMSGrad moves each of two equal weights as far as one: half the step.
+            model = LinearModel(3 * repeat, dtype=dtype)
+            rate = 1e-2 / repeat
+            train(model, *rows, Condition(0.4, 0.6), n_steps=3000, learning_rate=rate)
+            scores.append(model(rows[1]).array)
+        close(scores[1], scores[0], 1e-2)
+
+
+class TestClassifiers:
+    @pytest.mark.parametrize("name", HARD)
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("make", [DensityRatioClassifier, RiskMinimizationClassifier])
+    def test_hard_data_give_finite_scores_of_the_same_precision(self, name, dtype, make):
+        X_p, X_u = (X.astype(dtype) for X in hard_data(name))
+        options = {"n_centers": 20, "basis": "gaussian"}
+        if make is RiskMinimizationClassifier:
+            options["n_steps"] = 60
+        classifier = make(0.4, 0.6, **options).fit_pu(X_p, X_u)
+        scores = classifier.decision_function(X_u)
+        assert scores.dtype == dtype
+        assert np.isfinite(scores).all()
+        # P and U differ along the first feature, whatever the rest is like.
+        if name != "d >> n":
+            assert classifier.decision_function(X_p).mean() > scores.mean()
+
+    @pytest.mark.parametrize("factor", [1e-6, 1e6])
+    def test_the_gaussian_basis_has_no_unit(self, factor):
+        X_p, X_u = samples()
+        for make, options in (
+            (DensityRatioClassifier, {}),
+            (RiskMinimizationClassifier, {"basis": "gaussian", "n_steps": 60, "n_centers": 20}),
+        ):
+            plain = make(0.4, 0.6, **options).fit_pu(X_p, X_u)
+            scaled = make(0.4, 0.6, **options).fit_pu(factor * X_p, factor * X_u)
+            close(scaled.decision_function(factor * X_u), plain.decision_function(X_u), 1e-5)
+
+    @pytest.mark.parametrize("make", [DensityRatioClassifier, RiskMinimizationClassifier])
+    def test_single_precision_decides_like_double(self, make):
+        X_p, X_u = samples(n_p=200, n_u=600)
+        options = {} if make is DensityRatioClassifier else {"basis": "gaussian", "n_steps": 200}
+        probabilities = [
+            make(0.4, 0.6, **options).fit_pu(X_p.astype(t), X_u.astype(t)).predict_proba(X_u)
+            for t in DTYPES
+        ]
+        np.testing.assert_allclose(*probabilities, atol=5e-3)
+
+
+class TestClassPrior:
+    @pytest.mark.parametrize("method", ["auto", "km2", "pen-l1"])
+    @pytest.mark.parametrize("name", HARD)
+    def test_hard_data_give_a_share(self, method, name):
+        X_p, X_u = hard_data(name)
+        estimate = estimate_prior(X_p, X_u, method)
+        assert 0.0 < estimate.prior < 1.0
+
+    @pytest.mark.parametrize("method", ["km2", "pen-l1"])
+    def test_units_and_precision_do_not_matter(self, method):
+        X_p, X_u = samples(d=2, n_p=150, n_u=300)
+        plain = estimate_prior(X_p, X_u, method).prior
+        for factor in (1e-6, 1e6):
+            assert estimate_prior(factor * X_p, factor * X_u, method).prior == pytest.approx(
+                plain, abs=1e-6
+            )
+        single = estimate_prior(X_p.astype(np.float32), X_u.astype(np.float32), method)
+        assert single.prior == pytest.approx(plain, abs=0.02)

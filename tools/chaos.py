@@ -1,0 +1,500 @@
+#!/usr/bin/env python3
+"""Hurt runs on purpose, let them go on, and count what they survive.
+
+Each kind of fault is tried many times, at moments and places that a seed
+decides. A try is survived when no trial that had finished is lost, the final
+trials equal those of an undisturbed run row for row (but for the seconds), and
+whatever failed on the way said so in one line. Exit status 1 if any try is lost.
+
+Usage: python tools/chaos.py        (--help lists the options)
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import errno
+import io
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from pu_shift import data  # noqa: E402
+from pu_shift.data import store as data_store  # noqa: E402
+from pu_shift.experiment import runner  # noqa: E402
+from pu_shift.experiment.cli import table_main  # noqa: E402
+from pu_shift.experiment.store import StoreError  # noqa: E402
+from tests.experiment.engine import FAST, SLOW, Cluster, rows, start  # noqa: E402
+
+TMPFS_BYTES = 4 << 20
+METHODS = ("p/u uLSIF", "Sq-Lin")
+# Put on the path of a run, this makes every look at its clock an earlier time.
+BACKWARD_CLOCK = """
+import itertools, os, time
+start, looks = float(os.environ["CHAOS_CLOCK"]), itertools.count()
+time.time = lambda: start - 7.0 * next(looks)
+time.time_ns = lambda: int(1e9 * time.time())
+"""
+
+Tries = Iterator[str]  # what was lost in each try; empty if nothing
+
+
+class Bench:
+    """The run that is hurt, and what it gives when nothing happens to it."""
+
+    def __init__(self, folder: Path, seed: int, short: bool = False) -> None:
+        self.folder, self.rng, self.count = folder, np.random.default_rng(seed), 0
+        self.protocol = folder / "protocol.json"
+        self.protocol.write_text(json.dumps(SLOW), encoding="utf-8")
+        size = (2, 1, METHODS[:1]) if short else (6, 2, METHODS)
+        self.options = ["--protocol", self.protocol, "--datasets", "banana", "--quiet"]
+        self.options += ["--trials", size[0], "--jobs", size[1], "--methods", *size[2]]
+        begin = time.monotonic()
+        self.whole = self.new_folder()
+        status, errors = ended(self.start(self.whole))
+        if status or errors:
+            raise SystemExit(f"the undisturbed run failed: {errors}")
+        self.seconds = time.monotonic() - begin
+        self.truth = finished(self.whole)
+
+    def new_folder(self) -> Path:
+        """Return a results folder that does not exist yet."""
+        self.count += 1
+        return self.folder / f"run{self.count}"
+
+    def start(self, out: Path, *more: object, path: str = "", **popen: object) -> subprocess.Popen:
+        """Start the run into a folder, in a session of its own."""
+        command = (*self.options, *more, "--out", out)
+        # To a file: workers that outlive their parent would keep a pipe open.
+        log = open(self.folder / "stderr", "w+", encoding="utf-8")  # noqa: SIM115
+        os.unlink(log.name)
+        with mock.patch.dict(os.environ, popen.pop("env", {})):
+            process = start("table1.py", *command, path=path, stderr=log, **popen)
+        process.log = log
+        return process
+
+    def moment(self) -> float:
+        """Return some moment of a run, in seconds from its start."""
+        return float(self.rng.uniform(0.0, self.seconds))
+
+    def half(self) -> Path:
+        """Return a folder of a run that was stopped in its middle."""
+        out = self.new_folder()
+        shutil.copytree(self.whole, out)
+        with open(out / "trials.csv", "r+b") as file:
+            file.truncate(os.path.getsize(file.name) // 2)
+        return out
+
+    def lost(self, out: Path, before: set[tuple] | None = None) -> str:
+        """Say what is wrong with the trials of a folder, if anything.
+
+        With `before`, those trials must still be there; others may be missing.
+        """
+        try:
+            found = finished(out)
+        except StoreError as error:
+            return str(error)
+        if found - self.truth:
+            return f"{out.name}: a trial differs from that of the undisturbed run"
+        least = self.truth if before is None else before
+        return f"{out.name}: a trial is lost" if least - found else ""
+
+    def resumed(self, out: Path, **popen: object) -> str:
+        """Run what is missing undisturbed; say what is wrong with the result."""
+        status, errors = ended(self.start(out, **popen))
+        return errors or (f"status {status}" if status else "") or self.lost(out)
+
+
+def ended(process: subprocess.Popen, seconds: float = 300) -> tuple[int, str]:
+    """Wait for a run; return its exit status and what it printed on standard error."""
+    process.wait(seconds)
+    with process.log as log:
+        log.seek(0)
+        return process.returncode, log.read().strip()
+
+
+def finished(out: Path) -> set[tuple]:
+    """Return the trials of a folder, none if it has no file of them yet."""
+    if not (out / "trials.csv").exists():
+        return set()
+    # None for NaN, because no NaN equals another.
+    found = rows(out).itertuples(index=False, name=None)
+    return {tuple(None if value != value else value for value in row) for row in found}
+
+
+def not_one_line(status: int, errors: str, about: str) -> str:
+    """Say in which way a failure was not one clear line."""
+    clear = status == 2 and errors.startswith("error: ") and "\n" not in errors and about in errors
+    return "" if clear else f"status {status}, expected one line about {about!r}: {errors}"
+
+
+def kills(bench: Bench, count: int) -> Tries:
+    """Kill -9 at random moments, the whole group or the main process only, and resume."""
+    made, out, hurt, orphans = 0, bench.new_folder(), [], []
+    while made < count:
+        before = finished(out)
+        process = bench.start(out)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(bench.moment())
+        if process.poll() is None:
+            made += 1
+            if bench.rng.random() < 0.5:
+                os.killpg(process.pid, signal.SIGKILL)
+            else:  # its workers are at work while the next run resumes
+                process.kill()
+                orphans.append(process.pid)
+            _, errors = ended(process)
+            hurt.append(errors or bench.lost(out, before))
+        else:
+            end = ended(process)[1] or bench.lost(out)
+            yield from (problem or end for problem in hurt)
+            out, hurt = bench.new_folder(), []
+    end = bench.resumed(out)
+    yield from (problem or end for problem in hurt)
+    for group in orphans:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def full_disks(bench: Bench, count: int) -> Tries:
+    """Let the disk be full after a random number of bytes, make room, resume."""
+    disk = bench.folder / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(disk)]
+    if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode:
+        yield from file_size_limits(bench, count)
+        return
+    try:
+        needed = sum(file.stat().st_blocks * 512 for file in bench.whole.iterdir())
+        for number in range(count):
+            free = int(bench.rng.integers(0, needed))
+            room = os.statvfs(disk)
+            (disk / "filler").write_bytes(b"\0" * (room.f_bavail * room.f_bsize - free))
+            out = disk / f"run{number}"
+            status, errors = ended(bench.start(out))
+            about = os.strerror(errno.ENOSPC)
+            problem = not_one_line(status, errors, about) if status else bench.lost(out)
+            before = finished(out)
+            (disk / "filler").unlink()
+            yield problem or bench.lost(out, before) or bench.resumed(out)
+            shutil.rmtree(out)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def file_size_limits(bench: Bench, count: int) -> Tries:
+    """Limit the size of files, for who may not mount: it fails in the same calls."""
+    largest = max(file.stat().st_size for file in bench.whole.iterdir())
+    for _ in range(count):
+        out = bench.new_folder()
+        # At least what the error message takes.
+        limit = int(bench.rng.integers(512, largest)), resource.RLIM_INFINITY
+
+        def set_limit(limit: tuple[int, int] = limit) -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+        status, errors = ended(bench.start(out, "--jobs", 1, preexec_fn=set_limit))
+        problem = not_one_line(status, errors, os.strerror(errno.EFBIG)) if status else ""
+        yield problem or bench.resumed(out)
+
+
+def obey_permissions() -> None:
+    """Take from root what lets it read and write where nobody may, for the next program."""
+    drop_from_bounding_set, override, read_search = 24, 1, 2
+    libc = ctypes.CDLL(None)
+    for capability in (override, read_search):
+        libc.prctl(drop_from_bounding_set, capability, 0, 0, 0)
+
+
+def read_only(bench: Bench, count: int) -> Tries:
+    """Take away the right to write a file or a folder, or to read one, give it back, resume."""
+    for number in range(count):
+        out = bench.half()
+        before = finished(out)
+        what, mode = (
+            (out, 0o555),
+            (out / "trials.csv", 0o444),
+            (out / ".lock", 0o444),
+            (bench.protocol, 0o000),
+            (out / "trials.csv", 0o000),
+            (out / "run.json", 0o000),
+        )[number % 6]
+        what.chmod(mode)
+        status, errors = ended(bench.start(out, preexec_fn=obey_permissions))
+        problem = not_one_line(status, errors, os.strerror(errno.EACCES))
+        what.chmod(0o755 if what is out else 0o644)
+        yield problem or bench.lost(out, before) or bench.resumed(out)
+        shutil.rmtree(out)
+
+
+def damage(content: bytes, rng: np.random.Generator) -> bytes:
+    """Change some bytes of a content: one, several, a block; or cut, insert, delete some."""
+    damaged = bytearray(content)
+    place = int(rng.integers(len(damaged)))
+    length = int(rng.integers(1, 64))
+    kind = int(rng.integers(6))
+    if kind == 0:
+        damaged[place] ^= 1 << int(rng.integers(8))
+    elif kind == 1:  # a digit for a digit, the hardest to see
+        digits = [i for i, byte in enumerate(content) if chr(byte).isdigit()] or [place]
+        place = digits[int(rng.integers(len(digits)))]
+        damaged[place] = ord("0") + (damaged[place] - ord("0") + int(rng.integers(1, 10))) % 10
+    elif kind == 2:
+        damaged[place : place + length] = rng.bytes(len(damaged[place : place + length]))
+    elif kind == 3:
+        damaged[place : place + 4096] = bytes(len(damaged[place : place + 4096]))
+    elif kind == 4:
+        del damaged[place : place + length]
+    else:
+        damaged[place:place] = rng.bytes(length)
+    return bytes(damaged)
+
+
+@contextlib.contextmanager
+def own_data(folder: Path) -> Iterator[Path]:
+    """Give this process a data folder of its own and no way to fetch; yield the folder."""
+    checkout = folder / "checkout"
+    raw = checkout / "datasets" / "raw"
+    raw.mkdir(parents=True)
+    with mock.patch.object(data_store, "CHECKOUT", checkout), mock.patch.dict(os.environ):
+        os.environ.pop("PU_SHIFT_DATA", None)
+        with mock.patch.object(data, "load", lambda name: data_store.load(name, offline=True)):
+            yield raw
+    runner.open_dataset.cache_clear()
+
+
+def run_here(bench: Bench, out: Path, dataset: str) -> tuple[int, str]:
+    """Run a small table in this process; return its status and standard error."""
+    small = bench.folder / "small.json"
+    small.write_text(json.dumps(FAST), encoding="utf-8")
+    command = ["--protocol", small, "--datasets", dataset, "--methods", "p/u uLSIF"]
+    command += ["--trials", 2, "--jobs", 1, "--quiet", "--out", out]
+    runner.open_dataset.cache_clear()
+    errors = io.StringIO()
+    # The handler of last resort writes to the standard error of the moment.
+    with contextlib.redirect_stderr(errors):
+        status = table_main(1, list(map(str, command)))
+    return status, errors.getvalue().strip()
+
+
+def plain_copies(raw: Path) -> None:
+    """Write banana and cod-rna without a compression, whose checks would find any damage."""
+    for name, file in (("banana", "banana.all.txt"), ("cod-rna", "cod-rna")):
+        (copy, *_) = data.copies(name)
+        ((path, member),) = copy.parts
+        (raw / file).write_bytes(data_store.read_content(path, member))
+
+
+def corrupt_trials(bench: Bench, count: int) -> Tries:
+    """Change bytes of trials.csv; a run must refuse it or compute what is missing."""
+    out = bench.new_folder()
+    run_here(bench, out, "banana")
+    truth, content = finished(out), (out / "trials.csv").read_bytes()
+    header = content.splitlines(keepends=True)[0]
+    for _ in range(count):
+        (out / "trials.csv").write_bytes(damage(content, bench.rng))
+        problem = ""
+        with contextlib.suppress(StoreError):
+            problem = "a changed number was read" if finished(out) - truth else ""
+        while not problem:
+            status, errors = run_here(bench, out, "banana")
+            if status == 0:
+                problem = errors or ("" if finished(out) == truth else "the trials differ")
+                break
+            problem = not_one_line(status, errors, "trials.csv line ")
+            if not problem:  # do what the line says
+                line = int(errors.split("trials.csv line ")[1].split(":")[0])
+                lines = (out / "trials.csv").read_bytes().split(b"\n")
+                lines[line - 1 : line] = [header.rstrip(b"\n")] if line == 1 else []
+                (out / "trials.csv").write_bytes(b"\n".join(lines))
+        yield problem
+
+
+def corrupt_caches(bench: Bench, count: int) -> Tries:
+    """Change bytes of the cached arrays, their digests or the index; no number may change."""
+    copies = bench.folder / "plain"
+    copies.mkdir()
+    plain_copies(copies)
+    with own_data(bench.folder) as raw:
+        shutil.copy(copies / "banana.all.txt", raw)
+        run_here(bench, bench.folder / "cached", "banana")
+        truth = finished(bench.folder / "cached")
+        files = {path: path.read_bytes() for path in (raw / "cache").iterdir()}
+        for number in range(count):
+            target = sorted(files)[number % len(files)]
+            target.write_bytes(damage(files[target], bench.rng))
+            out = bench.new_folder()
+            status, errors = run_here(bench, out, "banana")
+            said = (
+                not errors or errors == "banana: the cached arrays were damaged and are made anew"
+            )
+            problem = "" if status == 0 and said else f"status {status}: {errors}"
+            yield problem or ("" if finished(out) == truth else "the trials differ")
+            shutil.rmtree(out)
+    shutil.rmtree(bench.folder / "checkout")
+
+
+def corrupt_data(bench: Bench, count: int) -> Tries:
+    """Change bytes of the raw data; what is not refused must be the same or be reported."""
+    with own_data(bench.folder) as raw:
+        for file in (bench.folder / "plain").iterdir():
+            shutil.copy(file, raw)
+        names = {"banana": raw / "banana.all.txt", "cod-rna": raw / "cod-rna"}
+        contents = {name: path.read_bytes() for name, path in names.items()}
+        truths = {}
+        for name in names:
+            run_here(bench, bench.folder / f"raw-{name}", name)
+            truths[name] = finished(bench.folder / f"raw-{name}")
+        for number in range(count):
+            name = "cod-rna" if number % 4 == 3 else "banana"
+            names[name].write_bytes(damage(contents[name], bench.rng))
+            out = bench.new_folder()
+            status, errors = run_here(bench, out, name)
+            if status:
+                # A line to report the file and one to end with.
+                problem = not_one_line(status, errors.splitlines()[-1], f"{name} is not here")
+            elif errors:
+                known = "its values are not those of the reference results"
+                problem = "" if known in errors and "\n" not in errors else errors
+            else:
+                problem = "" if finished(out) == truths[name] else "the trials differ silently"
+            yield problem
+            shutil.rmtree(out, ignore_errors=True)
+            names[name].write_bytes(contents[name])
+            names[name].with_name(f"{names[name].name}.bad").unlink(missing_ok=True)
+    shutil.rmtree(bench.folder / "checkout")
+
+
+def dask_workers(bench: Bench, count: int) -> Tries:
+    """Kill one of two Dask workers at a random moment; the run must not notice."""
+    folder = bench.folder / "workers"
+    folder.mkdir()
+    with Cluster(folder, workers=2) as cluster:
+        for _ in range(count):
+            out = bench.new_folder()
+            process = bench.start(out, "--cluster", cluster.address)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(bench.moment())
+            cluster.workers.pop(0).kill()
+            cluster.add_worker()
+            status, errors = ended(process)
+            yield errors or (f"status {status}" if status else "") or bench.lost(out)
+
+
+def dask_schedulers(bench: Bench, count: int) -> Tries:
+    """Kill the Dask scheduler at a random moment; the run ends and goes on with another."""
+    for number in range(count):
+        out = bench.new_folder()
+        folder = bench.folder / f"scheduler{number}"
+        folder.mkdir()
+        with Cluster(folder, workers=1) as cluster:
+            process = bench.start(out, "--cluster", cluster.address)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(bench.moment())
+            cluster.scheduler.kill()
+            status, errors = ended(process)
+        problem = not_one_line(status, errors, "") if status else errors
+        yield problem or bench.lost(out, finished(out)) or bench.resumed(out)
+
+
+def two_at_once(bench: Bench, count: int) -> Tries:
+    """Start two runs into one folder; one must do all the work and the other stand back."""
+    for _ in range(count):
+        out = bench.new_folder()
+        first = bench.start(out)
+        time.sleep(bench.moment() * float(bench.rng.integers(2)))
+        second = bench.start(out)
+        ends = sorted([ended(first), ended(second)])
+        problem = f"status {ends[0][0]}: {ends[0][1]}" if ends[0] != (0, "") else ""
+        if ends[1] != (0, ""):  # it came while the other was at work
+            problem = problem or not_one_line(*ends[1], "is in use by another run")
+        yield problem or bench.lost(out)
+
+
+def backward_clocks(bench: Bench, count: int) -> Tries:
+    """Let the clock run backwards, kill the run, and resume it at an earlier time still."""
+    path = bench.folder / "clock"
+    path.mkdir()
+    (path / "sitecustomize.py").write_text(BACKWARD_CLOCK, encoding="utf-8")
+    for _ in range(count):
+        out = bench.new_folder()
+        now = time.time()
+        process = bench.start(out, path=str(path), env={"CHAOS_CLOCK": str(now)})
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(bench.moment())
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        _, errors = ended(process)
+        before = finished(out)
+        earlier = {"CHAOS_CLOCK": str(now - 1e6)}
+        problem = errors or bench.lost(out, before)
+        problem = problem or bench.resumed(out, path=str(path), env=earlier)
+        if not problem:
+            run = json.loads((out / "run.json").read_text(encoding="utf-8"))
+            turned = run["finished"] < run["started"]  # the fault did happen
+            problem = "" if turned and run["wall_seconds"] >= 0 else "a negative time was reported"
+        yield problem
+
+
+# Title, how often, how often in the short form.
+KINDS = {
+    kills: ("kill -9 at a random moment, resume", 50, 1),
+    full_disks: ("disk full, resume with room", 10, 1),
+    read_only: ("read-only or unreadable, resume", 6, 1),
+    corrupt_trials: ("changed bytes in trials.csv", 200, 12),
+    corrupt_caches: ("changed bytes in the data cache", 200, 12),
+    corrupt_data: ("changed bytes in the raw data", 200, 8),
+    dask_workers: ("Dask worker killed", 5, 1),
+    dask_schedulers: ("Dask scheduler killed, resume", 3, 1),
+    two_at_once: ("two runs into one folder", 5, 1),
+    backward_clocks: ("clock going backwards, kill, resume", 3, 1),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the campaign and print the tally."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0, help="of moments and places (default: 0)")
+    parser.add_argument("--short", action="store_true", help="a few tries of each kind")
+    names = [kind.__name__ for kind in KINDS]
+    parser.add_argument("--only", nargs="+", choices=names, default=names, help="these kinds")
+    options = parser.parse_args(argv)
+    total = [0, 0, 0]
+    print(f"{'fault':38}{'tried':>7}{'survived':>10}{'lost':>6}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        bench = Bench(Path(folder), options.seed, options.short)
+        for kind, (title, count, few) in KINDS.items():
+            if kind.__name__ not in options.only:
+                continue
+            outcomes = list(kind(bench, few if options.short else count))
+            lost = [outcome for outcome in outcomes if outcome]
+            for problem in lost:
+                print(f"lost: {title}: {problem}", file=sys.stderr)
+            counts = len(outcomes), len(outcomes) - len(lost), len(lost)
+            total = [sum(pair) for pair in zip(total, counts)]
+            _print_line(title, *counts)
+    _print_line("all", *total)
+    return 1 if total[2] else 0
+
+
+def _print_line(title: str, tried: int, survived: int, lost: int) -> None:
+    print(f"{title:38}{tried:7}{survived:10}{lost:6}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
