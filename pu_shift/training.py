@@ -180,7 +180,8 @@ def train(
             # Chainer's bias correction sits in the step size.
             fix1, fix2 = 1.0 - beta1 ** (step + 1), 1.0 - beta2 ** (step + 1)
             state.update(next(batches), learning_rate * fix2**0.5 / fix1, beta1, beta2, eps)
-    if not bool(model.xp.isfinite(state.parameters).all()):
+    # An infinite v̂ would leave the weights where they are, without a word.
+    if not all(bool(model.xp.isfinite(part).all()) for part in (state.parameters, state.v_max)):
         raise ValueError("features must be scaled, or learning_rate lowered: the training diverged")
     model.W.array[...] = state.parameters[:-1]
     model.b.array[...] = state.parameters[-1]
