@@ -19,7 +19,7 @@ from pu_shift.experiment.compare import headline
 from pu_shift.experiment.protocol import protocol_markdown
 from pu_shift.experiment.settings import DATASETS, METHODS, TABLES
 from pu_shift.experiment.store import read_trials
-from pu_shift.experiment.tables import text_headline
+from pu_shift.experiment.tables import text_diff, text_headline, text_table
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
@@ -50,6 +50,18 @@ def both(cell: pd.Series) -> str:
         f"{cell['mean']:.1f} ({cell['se']:.1f}) / "
         f"{cell['paper_mean']:.1f} ({cell['paper_se']:.1f}){mark}"
     )
+
+
+def seen_block() -> str:
+    """Return the first lines of what Table 1 prints."""
+    cells = printed()
+    cells = cells[cells["table"] == 1]
+    lines = []
+    for text in (text_table(cells, TABLES[1]), text_diff(cells, TABLES[1])):
+        shown = text.strip().splitlines()
+        first = next(i for i, line in enumerate(shown) if line.startswith("dataset"))
+        lines += [*shown[: first + 3], "..."]
+    return "```text\n" + "\n".join(lines) + "\n```"
 
 
 def headline_block() -> str:
@@ -135,6 +147,7 @@ def ablation_block() -> str:
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
+    "seen": seen_block,
     "headline": headline_block,
     "agreement": agreement_block,
     "table1": table1_block,
