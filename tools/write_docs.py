@@ -197,9 +197,16 @@ def equivalence_block() -> str:
     for name in ("DH-Lin", "Sq-Lin"):
         part = cells[cells["method"] == f"agreement {name}"]
         least = part.loc[part["mean"].idxmin()]
-        place = f"{least['mean']:.2f} ({least['dataset']}, α = {least['alpha']:g})"
         whole = int((part["mean"] == 100.0).sum())
-        rows.append([name, f"{part['mean'].mean():.2f}", place, f"{whole} of {len(part)}"])
+        place = f" ({least['dataset']}, α = {least['alpha']:g})" if whole < len(part) else ""
+        rows.append(
+            [
+                name,
+                f"{part['mean'].mean():.2f}",
+                f"{least['mean']:.2f}{place}",
+                f"{whole} of {len(part)}",
+            ]
+        )
     table = markdown(["method", "mean", "least", "datasets and α with all rows alike"], rows)
     return f"Test rows decided alike in percent, {trials} trials.\n\n{table}"
 

@@ -652,7 +652,8 @@ def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
 
 def _reference(study: Study, axes: Any, part: pd.DataFrame) -> None:
     """Draw what a curve is to be held against."""
-    style = {"color": "0.4", "linewidth": 0.8, "linestyle": "--", "zorder": 0}
+    # Above the grid, which would hide it, and below the curves.
+    style = {"color": "0.4", "linewidth": 0.8, "linestyle": "--", "zorder": 1}
     if study.name == "class_prior":
         ends = [part[study.axis].min(), part[study.axis].max()]
         axes.plot(ends, ends, **style)
