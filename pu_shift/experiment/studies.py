@@ -603,7 +603,9 @@ def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
     width, height = max(3.4 * columns + 0.7, 7.2), 2.7 * rows + 1.4
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    # Differences are to be compared: a scale of its own would magnify a panel's noise.
+    sharey = study.name == "estimated_prior"
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=sharey)
     others = iter(("#0072B2", "#E69F00", "#009E73", "#CC79A7"))
     colours = {c: method_colour(c) if c in METHODS else next(others, "#777777") for c in curves}
     for axes, dataset in zip(grid.flat, datasets):
