@@ -1,5 +1,6 @@
 """The committed reference run: complete, consistent with itself, and reproducible here."""
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.runner import Task, run_task
 from pu_shift.experiment.settings import CELL, TABLES
 from pu_shift.experiment.store import read_trials
+from pu_shift.experiment.studies import study_main
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
@@ -56,3 +58,15 @@ def test_some_trials_come_out_the_same_again(dataset, methods):
     for row in run_task(Task(dataset, None, 0.3, 4, blocks, methods), Protocol(), seed=0):
         key = tuple(row[name] for name in [*CELL, "trial"])
         assert row["accuracy"] == pytest.approx(trials[key], abs=0.4), key
+
+
+@pytest.mark.parametrize("name", ["robustness", "asymmetric", "estimated_prior"])
+def test_a_study_is_complete_and_its_summary_that_of_its_trials(name, tmp_path):
+    folder = Path(shutil.copytree(REFERENCE / name, tmp_path / name))
+    summary = pd.read_csv(folder / "summary.csv")
+    trials = (folder / "trials.csv").read_bytes()
+    count = summary["n"].unique().item()
+    # Another protocol than today's would be refused.
+    assert study_main(name, ["--out", str(folder), "--trials", str(count), "--quiet"]) == 0
+    assert (folder / "trials.csv").read_bytes() == trials, "something was left to compute"
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), summary)

@@ -19,13 +19,16 @@ from pu_shift.experiment.compare import headline
 from pu_shift.experiment.protocol import protocol_markdown
 from pu_shift.experiment.settings import DATASETS, METHODS, TABLES
 from pu_shift.experiment.store import read_trials
+from pu_shift.experiment.studies import STUDIES
 from pu_shift.experiment.tables import text_diff, text_headline, text_table
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
-FILLED = ("README.md", "docs/REPRODUCTION.md")
+FILLED = ("README.md", "docs/REPRODUCTION.md", "docs/which_method.md")
 # Our models count as better than the printed ones from this mean difference on.
 BETTER = 2.0
+# Wrong test priors that the guide shows.
+WRONG = (0.3, 0.4, 0.6, 0.7)
 
 
 def printed() -> pd.DataFrame:
@@ -146,6 +149,99 @@ def ablation_block() -> str:
     return (ROOT / "results/protocol_search/ablation.md").read_text(encoding="utf-8").strip()
 
 
+def study(name: str) -> tuple[pd.DataFrame, int]:
+    """Return the summary of a study and its number of trials."""
+    cells = pd.read_csv(REFERENCE / name / "summary.csv")
+    return cells, int(cells["n"].min())
+
+
+def per_method(cells: pd.DataFrame, spec: str) -> list[str]:
+    """Return the mean over the datasets of every method."""
+    means = cells.groupby("method")["mean"].mean()
+    return [format(means[method], spec) for method in METHODS]
+
+
+def told_block() -> str:
+    """Return the accuracy at the right test prior, and its mean at wrong ones."""
+    cells, trials = study("robustness")
+    right = cells[cells["given_prior"] == STUDIES["robustness"].priors[1]]
+    cell = right.set_index(["dataset", "method"])
+    rows = [
+        [dataset]
+        + [
+            f"{cell.loc[(dataset, m), 'mean']:.1f} ({cell.loc[(dataset, m), 'se']:.1f})"
+            for m in METHODS
+        ]
+        for dataset in DATASETS
+    ]
+    rows.append(["**mean**", *(f"**{mean}**" for mean in per_method(right, ".1f"))])
+    for prior in WRONG:
+        told = cells[cells["given_prior"] == prior]
+        rows.append([f"mean, told {prior}", *per_method(told, ".1f")])
+    best = right.groupby("dataset")["mean"].max()
+    behind = right.assign(mean=right["dataset"].map(best) - right["mean"])
+    most = behind.groupby("method")["mean"].max()
+    rows.append(["most behind the best", *(f"{most[method]:.1f}" for method in METHODS)])
+    table = markdown(["dataset", *METHODS], rows)
+    return f"Accuracy in percent, mean (standard error) of {trials} trials.\n\n{table}"
+
+
+def asymmetric_block() -> str:
+    """Return the relative cost of every α, and how often it exceeds a constant's."""
+    cells, trials = study("asymmetric")
+    rows = []
+    for alpha, part in cells[cells["method"].isin(METHODS)].groupby("alpha"):
+        worse = part[part["mean"] > 100.0].groupby("method").size()
+        counts = [f" ({worse[method]})" if method in worse else "" for method in METHODS]
+        means = per_method(part, ".0f")
+        rows.append([f"{alpha:g}", *(mean + count for mean, count in zip(means, counts))])
+    table = markdown(["α", *METHODS], rows)
+    return (
+        f"Mean over the six datasets and {trials} trials; in brackets, on how many datasets the "
+        f"mean is worse than a constant.\n\n{table}"
+    )
+
+
+def equivalence_block() -> str:
+    """Return how alike training at α and at the equivalent π′ decide."""
+    cells, trials = study("asymmetric")
+    rows = []
+    for name in ("DH-Lin", "Sq-Lin"):
+        part = cells[cells["method"] == f"agreement {name}"]
+        least = part.loc[part["mean"].idxmin()]
+        whole = int((part["mean"] == 100.0).sum())
+        place = f" ({least['dataset']}, α = {least['alpha']:g})" if whole < len(part) else ""
+        rows.append(
+            [
+                name,
+                f"{part['mean'].mean():.2f}",
+                f"{least['mean']:.2f}{place}",
+                f"{whole} of {len(part)}",
+            ]
+        )
+    table = markdown(["method", "mean", "least", "datasets and α with all rows alike"], rows)
+    return f"Test rows decided alike in percent, {trials} trials.\n\n{table}"
+
+
+def estimated_block() -> str:
+    """Return what an estimated class prior changes."""
+    cells, trials = study("estimated_prior")
+    rows = []
+    for prior, part in cells.groupby("prior"):
+        estimates = part.loc[part["method"] == "estimate", "mean"] / 100.0
+        span = f"{estimates.min():.2f} … {estimates.max():.2f}"
+        rows.append([f"{prior:g}", span, *per_method(part, "+.1f")])
+    methods = cells[cells["method"].isin(METHODS)]
+    worst = methods.loc[methods["mean"].idxmin()]
+    table = markdown(["π", "estimates", *METHODS], rows)
+    return (
+        f"Mean over the six datasets and {trials} trials; the estimates are the least and the "
+        f"greatest mean of a dataset.\n\n{table}\n\n"
+        f"The worst single mean is {worst['mean']:+.1f} ({worst['se']:.1f}): {worst['method']} on "
+        f"{worst['dataset']} at π = {worst['prior']:g}."
+    )
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "seen": seen_block,
     "headline": headline_block,
@@ -155,6 +251,10 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "better": better_block,
     "claims": claims_block,
     "ablation": ablation_block,
+    "told": told_block,
+    "asymmetric": asymmetric_block,
+    "equivalence": equivalence_block,
+    "estimated": estimated_block,
 }
 
 

@@ -603,7 +603,9 @@ def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
     width, height = max(3.4 * columns + 0.7, 7.2), 2.7 * rows + 1.4
     figure = Figure(figsize=(width, height))
     FigureCanvasAgg(figure)
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    # Differences are to be compared: a scale of its own would magnify a panel's noise.
+    sharey = study.name == "estimated_prior"
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=sharey)
     others = iter(("#0072B2", "#E69F00", "#009E73", "#CC79A7"))
     colours = {c: method_colour(c) if c in METHODS else next(others, "#777777") for c in curves}
     for axes, dataset in zip(grid.flat, datasets):
@@ -652,7 +654,8 @@ def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
 
 def _reference(study: Study, axes: Any, part: pd.DataFrame) -> None:
     """Draw what a curve is to be held against."""
-    style = {"color": "0.4", "linewidth": 0.8, "linestyle": "--", "zorder": 0}
+    # Above the grid, which would hide it, and below the curves.
+    style = {"color": "0.4", "linewidth": 0.8, "linestyle": "--", "zorder": 1}
     if study.name == "class_prior":
         ends = [part[study.axis].min(), part[study.axis].max()]
         axes.plot(ends, ends, **style)
