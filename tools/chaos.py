@@ -120,10 +120,14 @@ class Bench:
         return errors or (f"status {status}" if status else "") or self.lost(out)
 
 
-def ended(process: subprocess.Popen, seconds: float = 300) -> tuple[int, str]:
+def ended(process: subprocess.Popen, seconds: float = 900) -> tuple[int, str]:
     """Wait for a run; return its exit status and what it printed on standard error."""
-    process.wait(seconds)
     with process.log as log:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return process.wait(), f"did not end within {seconds:g} seconds"
         log.seek(0)
         return process.returncode, log.read().strip()
 
