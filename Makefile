@@ -80,7 +80,7 @@ lint: $(STAMP) ## check the code with ruff (lint and format)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## check the types of the public interface with mypy
+types: $(STAMP) ## check the types with mypy
 	$(BIN)/mypy
 
 load: $(STAMP) ## classify files of 10⁵ to 10⁷ rows: time and peak memory
