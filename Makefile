@@ -80,7 +80,7 @@ lint: $(STAMP) ## check the code with ruff (lint and format)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## check the types of the public interface with mypy
+types: $(STAMP) ## check the types with mypy
 	$(BIN)/mypy
 
 load: $(STAMP) ## classify files of 10⁵ to 10⁷ rows: time and peak memory
@@ -129,8 +129,8 @@ fuzz: ## feed the file parsers made-up bytes, with atheris (RUNS=... per parser)
 audit: $(STAMP) ## look for unsafe code (bandit) and for known holes in the packages (pip-audit)
 	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(AUDIT)
 	$(call PIP_INSTALL,$(AUDIT),'bandit[toml]>=1.7' 'pip-audit>=2.6')
-	$(AUDIT)/bin/bandit -q -c pyproject.toml -r pu_shift tools experiments datasets examples paper_tables setup.py
-	$(AUDIT)/bin/pip-audit --progress-spinner off --path $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')
+	$(AUDIT)/bin/bandit -q -c pyproject.toml -r pu_shift tools experiments datasets examples benchmarks paper_tables setup.py
+	$(AUDIT)/bin/python tools/audit.py $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')
 
 clean: ## remove the virtual environments and every cache
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage

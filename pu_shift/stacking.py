@@ -122,11 +122,13 @@ def cross_validate(
             held_out.append(beside(left[places], rows))
         by_fold.append(
             evaluate_risk(
-                *scores,
+                scores[0],
+                scores[1],
                 stacked[::columns],
                 loss if criterion is None else criterion,
                 "pu-shift",
-                *held_out,
+                held_out[0],
+                held_out[1],
             )
         )
     risks = to_numpy(xp.stack(by_fold)).mean(axis=0).reshape(n_conditions, n_lams)

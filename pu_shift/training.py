@@ -185,12 +185,12 @@ def train(
         raise ValueError("features must be scaled, or learning_rate lowered: the training diverged")
     model.W.array[...] = state.parameters[:-1]
     model.b.array[...] = state.parameters[-1]
-    snapshots = np.reshape(snapshots, (len(steps), *state.parameters.shape))
+    recorded = np.reshape(snapshots, (len(steps), *state.parameters.shape))
     shape = len(steps), state.parameters.shape[1]
     return TrainingResult(
         tuple(steps),
-        snapshots[:, :-1],
-        snapshots[:, -1],
+        recorded[:, :-1],
+        recorded[:, -1],
         np.reshape(risks, shape),
         np.reshape(objectives, shape),
     )

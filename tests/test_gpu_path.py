@@ -74,12 +74,24 @@ def test_the_stand_in_refuses_what_it_should():
     assert (result.returncode, result.stdout) == (0, ""), result
 
 
-def test_the_gpu_suite_passes_on_the_stand_in():
+def gpu_suite(**environment):
     options = ("-q", "-n", "0", "--no-cov", "-p", "no:cacheprovider", "-m", "gpu")
-    result = python("-m", "pytest", *options, "tests/gpu")
+    return python("-m", "pytest", *options, "tests/gpu", **environment)
+
+
+def test_the_gpu_suite_passes_on_the_stand_in():
+    result = gpu_suite()
     assert result.returncode == 0, result.stdout
     assert "passed" in result.stdout
     assert "deselected" not in result.stdout
+
+
+@pytest.mark.parametrize("missing", ["absent", "no-driver"])
+def test_the_gpu_suite_says_that_there_is_no_gpu(missing):
+    result = gpu_suite(FAKE_CUDA=missing)
+    assert result.returncode == 2
+    assert "these tests need a CUDA device: gpu 0 needs" in result.stdout
+    assert "no tests ran" in result.stdout
 
 
 @pytest.fixture(scope="module")

@@ -120,10 +120,14 @@ class Bench:
         return errors or (f"status {status}" if status else "") or self.lost(out)
 
 
-def ended(process: subprocess.Popen, seconds: float = 300) -> tuple[int, str]:
+def ended(process: subprocess.Popen, seconds: float = 900) -> tuple[int, str]:
     """Wait for a run; return its exit status and what it printed on standard error."""
-    process.wait(seconds)
     with process.log as log:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return process.wait(), f"did not end within {seconds:g} seconds"
         log.seek(0)
         return process.returncode, log.read().strip()
 
@@ -292,12 +296,15 @@ def run_here(bench: Bench, out: Path, dataset: str) -> tuple[int, str]:
     return status, errors.getvalue().strip()
 
 
-def plain_copies(raw: Path) -> None:
+def plain_copies(bench: Bench) -> Path:
     """Write banana and cod-rna without a compression, whose checks would find any damage."""
+    copies = bench.folder / "plain"
+    copies.mkdir(exist_ok=True)
     for name, file in (("banana", "banana.all.txt"), ("cod-rna", "cod-rna")):
         (copy, *_) = data.copies(name)
         ((path, member),) = copy.parts
-        (raw / file).write_bytes(data_store.read_content(path, member))
+        (copies / file).write_bytes(data_store.read_content(path, member))
+    return copies
 
 
 def corrupt_trials(bench: Bench, count: int) -> Tries:
@@ -327,9 +334,7 @@ def corrupt_trials(bench: Bench, count: int) -> Tries:
 
 def corrupt_caches(bench: Bench, count: int) -> Tries:
     """Change bytes of the cached arrays, their digests or the index; no number may change."""
-    copies = bench.folder / "plain"
-    copies.mkdir()
-    plain_copies(copies)
+    copies = plain_copies(bench)
     with own_data(bench.folder) as raw:
         shutil.copy(copies / "banana.all.txt", raw)
         run_here(bench, bench.folder / "cached", "banana")
@@ -351,8 +356,9 @@ def corrupt_caches(bench: Bench, count: int) -> Tries:
 
 def corrupt_data(bench: Bench, count: int) -> Tries:
     """Change bytes of the raw data; what is not refused must be the same or be reported."""
+    copies = plain_copies(bench)
     with own_data(bench.folder) as raw:
-        for file in (bench.folder / "plain").iterdir():
+        for file in copies.iterdir():
             shutil.copy(file, raw)
         names = {"banana": raw / "banana.all.txt", "cod-rna": raw / "cod-rna"}
         contents = {name: path.read_bytes() for name, path in names.items()}

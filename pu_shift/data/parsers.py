@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def read_content(
         return content
 
 
-def _blocks(stream: BinaryIO, limit: int) -> Iterator[bytes]:
+def _blocks(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     # In blocks: one read of the limit would take as much memory for the smallest file.
     total = 0
     for block in iter(lambda: stream.read(1 << 20), b""):

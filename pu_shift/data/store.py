@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Callable
 
@@ -273,9 +274,10 @@ def _copies_in(folder: Path, spec: Spec) -> Iterator[Copy]:
     seen = []  # a damaged archive could be of any layout, but is reported once
     for layout in spec.layouts:
         parts = [_locate(folder, file, spec.archives) for file in layout.files]
-        if all(parts) and parts not in seen:
-            seen.append(parts)
-            yield Copy(spec, layout, tuple(parts))
+        found = tuple(part for part in parts if part)
+        if len(found) == len(parts) and found not in seen:
+            seen.append(found)
+            yield Copy(spec, layout, found)
 
 
 def _locate(folder: Path, file: str, archives: tuple[str, ...]) -> tuple[Path, str | None] | None:
@@ -444,7 +446,7 @@ def _load_arrays(stem: str, spec: Spec) -> tuple[np.ndarray, np.ndarray, str] | 
 def _keep_arrays(stem: str, X: np.ndarray, y: np.ndarray) -> None:
     *paths, digest_path = _kept_paths(stem)
     for path, array in zip(paths, (X, y)):
-        _write(path, lambda file, array=array: np.save(file, array, allow_pickle=False))
+        _write(path, partial(np.save, arr=array, allow_pickle=False))
     _write(digest_path, lambda file: file.write(_content(X, y).encode("ascii")))
 
 

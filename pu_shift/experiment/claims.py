@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -345,8 +345,10 @@ def linear_ratio_fails(data: pd.DataFrame) -> Verdict:
         return Verdict(5, claim, NO_DATA)
     substantial = found.mean >= SUBSTANTIAL and found.ahead > 0.5
     verdict = (REPRODUCED if substantial else PARTLY) if found.is_significant else NOT
-    evidence = {"Gaussian over linear features": found}
-    evidence["linear features over a constant guess"] = gain(linear, _constant(linear), ROW)
+    evidence = {
+        "Gaussian over linear features": found,
+        "linear features over a constant guess": gain(linear, _constant(linear), ROW),
+    }
     return Verdict(5, claim, verdict, _lines(evidence))
 
 
@@ -535,5 +537,5 @@ def _judged(
     return Verdict(number, claim, verdict, _lines({**gains, **(beside or {})}))
 
 
-def _lines(gains: dict[str, Gain | None]) -> tuple[str, ...]:
+def _lines(gains: Mapping[str, Gain | None]) -> tuple[str, ...]:
     return tuple(f"{name}: {found}" for name, found in gains.items() if found)

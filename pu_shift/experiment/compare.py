@@ -193,9 +193,8 @@ def compare(summary: pd.DataFrame, paper: pd.DataFrame | None = None) -> pd.Data
     table = table.merge(_rounded(paper).rename(columns=names), on=CELL, how="left")
     table = table.astype({"paper_mean": float, "paper_se": float, "paper_bold": "Int64"})
     table["delta"] = table["mean"] - table["paper_mean"]
-    t, df = welch(
-        *(table[name] for name in ("mean", "se", "n", "paper_mean", "paper_se")), PAPER_TRIALS
-    )
+    ours = table["mean"], table["se"], table["n"]
+    t, df = welch(*ours, table["paper_mean"], table["paper_se"], PAPER_TRIALS)
     table["p_value"] = 2 * stats.t.sf(np.abs(t), df)
     judged = table["p_value"].notna()
     table["consistent"] = (table["p_value"] >= LEVEL).astype("Int64").where(judged)

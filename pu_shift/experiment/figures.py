@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -199,7 +200,7 @@ def _inconsistent(cell: Any) -> bool:
     return not pd.isna(cell.consistent) and not cell.consistent
 
 
-def _points(axes, cells: pd.DataFrame, colour: str) -> None:
+def _points(axes: Axes, cells: pd.DataFrame, colour: str) -> None:
     for cell in cells.itertuples():
         hollow = _inconsistent(cell)
         axes.errorbar(
@@ -216,7 +217,7 @@ def _points(axes, cells: pd.DataFrame, colour: str) -> None:
 
 
 def _legend(printed: pd.DataFrame) -> list[Line2D]:
-    def entry(marker: str, label: str, **style: str) -> Line2D:
+    def entry(marker: str, label: str, **style: Any) -> Line2D:
         return Line2D([], [], linestyle="", marker=marker, color=OTHER_COLOUR, label=label, **style)
 
     names = dict.fromkeys(printed["dataset"])

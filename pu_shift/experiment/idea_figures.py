@@ -107,17 +107,19 @@ def relations_figure(condition: Condition) -> Figure:
             linewidth=1.4,
         )
         axes.add_patch(box)
-        for text, dy, style in (
-            (problem["name"], 0.22, {"weight": "bold"}),
-            (_mathtext(problem["where"]), -0.03, {}),
-            (_mathtext(problem["classifier"]), -0.29, {}),
+        for text, dy, weight in (
+            (problem["name"], 0.22, "bold"),
+            (_mathtext(problem["where"]), -0.03, "normal"),
+            (_mathtext(problem["classifier"]), -0.29, "normal"),
         ):
-            axes.text(x, y + dy, text, ha="center", va="center", fontsize=10, **style)
+            axes.text(x, y + dy, text, ha="center", va="center", fontsize=10, weight=weight)
 
-    def arrow(start: tuple, end: tuple, label: str, at: tuple, style: str = "-|>", **text: Any):
+    def arrow(
+        start: tuple, end: tuple, label: str, at: tuple, style: str = "-|>", **text: Any
+    ) -> None:
         properties = {"arrowstyle": style, "color": "0.3", "linewidth": 1.2}
         axes.annotate("", end, start, arrowprops={**properties, "shrinkA": 0, "shrinkB": 0})
-        axes.text(*at, label, fontsize=9, color="0.2", va="center", **text)
+        axes.text(at[0], at[1], label, fontsize=9, color="0.2", va="center", **text)
 
     arrow((3.6, 3.55), (2.3, 2.65), "Theorem 3: $\\pi_{unif}$", (2.75, 3.2), ha="right")
     arrow((5.4, 3.55), (6.7, 2.65), "Corollary 4: $\\alpha_{unif}$", (6.25, 3.2), ha="left")

@@ -168,7 +168,7 @@ class TrainingSet:
         return {given: Fitted(decider(given), hyper) for given in given_priors}
 
     @cached_property
-    def _fold_weights(self) -> tuple[np.ndarray, np.ndarray]:
+    def _fold_weights(self) -> tuple[np.ndarray, ...]:
         """(n, folds + 1) training weights of P and of U."""
         k = self.protocol.n_folds
         return tuple(

@@ -198,7 +198,8 @@ def _cells(results: Results) -> list[dict[str, Any]]:
     }
     cells = []
     for row in results.comparison.itertuples():
-        rows = trials[(row.table, *(getattr(row, name) for name in CELL))]
+        key = (row.table, *(getattr(row, name) for name in CELL))
+        rows = trials[key]
         chosen = {
             label: chosen_values(rows[name])
             for name, label in _HYPER_NAMES.items()

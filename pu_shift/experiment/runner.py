@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -407,7 +407,7 @@ def _done(settings: dict[Path, TableSetting], stores: dict[Path, TrialStore]) ->
 
 def _execute(
     tasks: list[Task], arguments: tuple[Any, ...], jobs: int, client: Any = None
-) -> Iterator[list[dict[str, Any]]]:
+) -> Generator[list[dict[str, Any]], None, None]:
     """Yield the rows of each task as it finishes, in whatever order."""
     if client is not None:
         yield from _on_cluster(tasks, arguments, client)
@@ -415,7 +415,7 @@ def _execute(
         yield from in_parallel([joblib.delayed(run_task)(task, *arguments) for task in tasks], jobs)
 
 
-def in_parallel(calls: Sequence[tuple], jobs: int) -> Iterator[Any]:
+def in_parallel(calls: Sequence[tuple], jobs: int) -> Generator[Any, None, None]:
     """Yield the results of calls as they finish, in whatever order.
 
     Parameters

@@ -302,7 +302,8 @@ def _parse(
         return [], 0 if data != header else len(header)
     if not data.startswith(header):
         raise StoreError(f"{path} line 1: the columns are not {header.decode().strip()}")
-    sound, rows = len(header), {}
+    sound = len(header)
+    rows: dict[tuple, dict[str, Any]] = {}
     *lines, tail = data[sound:].split(b"\n")
     for number, line in enumerate(lines, start=2):
         try:
@@ -373,7 +374,7 @@ class TrialStore:
         self._rows: dict[tuple, dict[str, Any]] = {}
 
     def __enter__(self) -> TrialStore:
-        self._lock = self._fd = None
+        self._lock = self._fd = -1
         try:
             with self._one_line_errors():
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -518,9 +519,9 @@ class TrialStore:
 
     def _close(self) -> None:
         for fd in (self._fd, self._lock):
-            if fd is not None:
+            if fd >= 0:
                 os.close(fd)
-        self._fd = self._lock = None
+        self._fd = self._lock = -1
 
 
 def _now() -> str:

@@ -110,7 +110,8 @@ def _snapshots(
         for name, loss in LOSSES.items():
             result = train(
                 LinearModel(n_centers, len(given), dtype=features[0].dtype),
-                *features,
+                features[0],
+                features[1],
                 [Condition(prior, one) for one in given],
                 loss=loss,
                 kind="pu-shift",

@@ -2,12 +2,16 @@
 
 import pytest
 
-from pu_shift.device import get_device
+from pu_shift.device import DeviceError, get_device
 
 
 @pytest.fixture(scope="session")
 def gpu():
     """The last device: where there are two it is not the current one."""
+    try:
+        get_device(0)
+    except DeviceError as error:
+        pytest.exit(f"these tests need a CUDA device: {error}", returncode=2)
     import cupy
 
     return cupy.cuda.runtime.getDeviceCount() - 1

@@ -1,7 +1,11 @@
 """A short form of the fault campaign, and proof that it can tell survival from loss."""
 
 import importlib.util
+import io
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +102,12 @@ def test_the_tally_is_printed_and_a_loss_fails(chaos, capsys, monkeypatch):
     ]
     assert printed.err == "lost: a fault: a trial is lost\n"
     assert chaos.main(["--short"]) == 0
+
+
+def test_a_run_that_hangs_is_ended_and_said(chaos):
+    process = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
+    )
+    process.log = io.StringIO()
+    with process.stdin:
+        assert chaos.ended(process, 0.1) == (-signal.SIGKILL, "did not end within 0.1 seconds")
