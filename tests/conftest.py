@@ -1,6 +1,7 @@
 """Settings that every test shares."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,10 @@ settings.register_profile(
     "pu_shift", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("pu_shift")
+
+# A shell starts background jobs deaf to Ctrl-C, and what they start is deaf too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
