@@ -373,7 +373,7 @@ class _Stack:
                 [part for part_p, part_u in pairs for part in (part_p, part_u + self.n_p)]
             )
             order = beside(order, self.rows)
-            rows, places = self.rows[order], self.places[order]
+            rows, places = self.rows.take(order, axis=0), self.places.take(order)
             start = 0
             for part_p, part_u in pairs:
                 stop = start + len(part_p) + len(part_u)
