@@ -35,8 +35,8 @@ STACKS = (
     Stack("ijcnn1, Sq-Lin", 22, 3, 12, "squared"),
     Stack("banana, DH-Lin", 2, 3, 12, "double_hinge"),
     Stack("banana, Sq-Lin", 2, 3, 12, "squared"),
-    Stack("any, DH-Ker", 100, 3, 3, "double_hinge"),
-    Stack("any, Sq-Ker", 100, 3, 3, "squared"),
+    Stack("any, DH-Ker", 125, 3, 6, "double_hinge"),
+    Stack("any, Sq-Ker", 125, 3, 6, "squared"),
 )
 COMPARED = STACKS[0], STACKS[3], STACKS[4], STACKS[7]
 

@@ -31,10 +31,10 @@ BETTER = 2.0
 WRONG = (0.3, 0.4, 0.6, 0.7)
 
 
-def printed() -> pd.DataFrame:
+def printed(run: str = ".") -> pd.DataFrame:
     """Return the cells that the paper prints, with ours: Tables 1–3."""
     frames = [
-        pd.read_csv(REFERENCE / f"table{number}" / "summary.csv").assign(table=number)
+        pd.read_csv(REFERENCE / run / f"table{number}" / "summary.csv").assign(table=number)
         for number in (1, 2, 3)
     ]
     return pd.concat(frames, ignore_index=True)
@@ -67,9 +67,9 @@ def seen_block() -> str:
     return "```text\n" + "\n".join(lines) + "\n```"
 
 
-def headline_block() -> str:
+def headline_block(run: str = ".") -> str:
     """Return share of consistent cells and mean difference."""
-    lines = text_headline(headline(printed())).splitlines()[: 1 + len(METHODS)]
+    lines = text_headline(headline(printed(run))).splitlines()[: 1 + len(METHODS)]
     return "```text\n" + "\n".join(lines) + "\n```"
 
 
@@ -245,6 +245,7 @@ def estimated_block() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "seen": seen_block,
     "headline": headline_block,
+    "seed1": lambda: headline_block("seed1"),
     "agreement": agreement_block,
     "table1": table1_block,
     "inconsistent": inconsistent_block,

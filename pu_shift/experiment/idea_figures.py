@@ -161,7 +161,7 @@ def regions_figure(
     --------
     >>> from pu_shift.experiment.ideas import banana_surfaces
     >>> from pu_shift.experiment.protocol import Protocol
-    >>> quick = Protocol(n_p=50, n_u=100, n_test=20, n_centers=5, n_folds=2, n_steps=1)
+    >>> quick = Protocol(n_p=50, n_u=100, n_test=20, n_centers=5, n_folds=2, n_steps=1, ker_steps=1)
     >>> surfaces = banana_surfaces(quick, size=9)
     >>> len(regions_figure(surfaces, [0.3, 0.7]).axes)
     12

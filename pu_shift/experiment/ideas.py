@@ -88,7 +88,7 @@ def banana_surfaces(
 
     Examples
     --------
-    >>> quick = Protocol(n_p=50, n_u=100, n_test=20, n_centers=5, n_folds=2, n_steps=1)
+    >>> quick = Protocol(n_p=50, n_u=100, n_test=20, n_centers=5, n_folds=2, n_steps=1, ker_steps=1)
     >>> surfaces = banana_surfaces(quick, size=9)
     >>> surfaces.scores["DH-Lin"][0.5].shape
     (9, 9)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pu_shift._checks import one_of
 from pu_shift._seeds import Seed, child
-from pu_shift.device import get_device, to_numpy
+from pu_shift.device import array_namespace, get_device, to_numpy
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.settings import EXTRA_METHODS, METHODS
 from pu_shift.kernels import (
@@ -125,15 +125,18 @@ class TrainingSet:
             self.positives, self.unlabeled, n, self.protocol.center_source, child(self.seed, 0)
         )
 
-    def _ratio(self, direction: str, **basis: Any) -> ULSIF:
-        protocol, samples = self.protocol, (self.positives, self.unlabeled)
+    def _ratio(
+        self, direction: str, lams: Sequence[float], dtype: Any = None, **basis: Any
+    ) -> ULSIF:
+        protocol, dtype = self.protocol, dtype or self.positives.dtype
+        samples = [rows.astype(dtype, copy=False) for rows in (self.positives, self.unlabeled)]
         with warnings.catch_warnings():
             # The grid is the protocol's; its edge is no news to the user.
             warnings.simplefilter("ignore", GridEdgeWarning)
             return ULSIF(
                 *(samples if direction == "p/u" else samples[::-1]),
                 **basis,
-                lams=protocol.ratio_lams,
+                lams=lams,
                 n_folds=protocol.n_folds,
                 clip_coefficients=protocol.clip_coefficients,
                 seed=child(self.seed, 1),
@@ -144,7 +147,9 @@ class TrainingSet:
         """The Ker models' candidates: one when uLSIF chooses among them."""
         widths = np.array(self.protocol.ker_width_factors) * self._median
         if self.protocol.ker_width == "ratio" and len(widths) > 1:
-            ratio = self._ratio("p/u", centers=self._ker_centers, widths=widths)
+            lams, centers = self.protocol.ker_lams, self._centers
+            # Of λ below 10⁻⁵ single precision leaves rounding.
+            ratio = self._ratio("p/u", lams, np.float64, centers=centers, widths=widths)
             widths = np.array([ratio.width])
         return widths
 
@@ -152,11 +157,12 @@ class TrainingSet:
         self, direction: str, basis: str, given_priors: Sequence[float]
     ) -> dict[float, Fitted]:
         """Fit the ratio once; a given prior moves only the threshold."""
+        lams = self.protocol.ratio_lams
         if basis == "linear":
-            ratio = self._ratio(direction, basis=basis)
+            ratio = self._ratio(direction, lams, basis=basis)
         else:
             widths = np.array(self.protocol.width_factors) * self._median
-            ratio = self._ratio(direction, centers=self._centers, widths=widths)
+            ratio = self._ratio(direction, lams, centers=self._centers, widths=widths)
         hyper = {"width": ratio.width, "lam": ratio.lam, "step": np.nan}
 
         def decider(given: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -190,16 +196,21 @@ class TrainingSet:
     ) -> dict[float, Fitted]:
         """Train given priors × λ × (folds + final) side by side, for each width."""
         protocol, given_priors = self.protocol, list(given_priors)
-        lams, widths = protocol.lin_lams, np.array([np.nan])
+        lams, widths, n_steps = protocol.lin_lams, np.array([np.nan]), protocol.n_steps
         if kernel:
-            lams, widths = protocol.ker_lams, self._ker_widths
+            lams, widths, n_steps = protocol.ker_lams, self._ker_widths, protocol.ker_steps
         scores, models = [], []
         for width in widths:
             if kernel:
                 features = [kernel_from_distances(d, width) for d in self._distances]
+                scales = basis_scales(features, protocol.ker_scaling)
+                features = [bases / scales for bases in features]
             else:
                 features = [self.positives, self.unlabeled]
-            score, weights, biases = self._train_stack(features, loss, given_priors, lams)
+            score, weights, biases = self._train_stack(features, loss, given_priors, lams, n_steps)
+            if kernel:
+                # As of the bases themselves.
+                weights = weights / scales[:, None, None]
             scores.append(score)
             models.append((weights, biases))
         fitted = {}
@@ -210,7 +221,7 @@ class TrainingSet:
             hyper = {
                 "width": float(widths[w]),
                 "lam": float(lams[j]),
-                "step": float(protocol.n_steps),
+                "step": float(n_steps),
             }
             decide = self._decider(weights[:, g, j], biases[g, j], widths[w])
             fitted[given] = Fitted(decide, hyper)
@@ -222,6 +233,7 @@ class TrainingSet:
         loss: str,
         given_priors: list[float],
         lams: Sequence[float],
+        n_steps: int,
     ) -> tuple[np.ndarray, Any, Any]:
         """Return held-out risks (given, λ) and the final models' weights and biases."""
         protocol = self.protocol
@@ -233,7 +245,7 @@ class TrainingSet:
             self.device,
             loss=loss,
             criterion=None if protocol.criterion == "surrogate" else "zero_one",
-            n_steps=protocol.n_steps,
+            n_steps=n_steps,
             n_batches=protocol.n_batches,
             learning_rate=protocol.learning_rate,
             seed=child(self.seed, 3),
@@ -248,3 +260,35 @@ class TrainingSet:
             return to_numpy(rows @ weights + bias)
 
         return decide
+
+
+def basis_scales(features: Sequence[Any], scaling: str) -> Any:
+    r"""Return what each Gaussian basis of the Ker models is divided by.
+
+    .. math:: s_j = \Big(\frac1n \sum_i k(x_i, c_j)^2\Big)^{1/2}
+
+    Parameters
+    ----------
+    features
+        Bases of P and of U: (n_p, b) and (n_u, b) arrays.
+    scaling
+        ``'rms'``, or ``'none'`` for 1.
+
+    Returns
+    -------
+    array
+        (b,) scales; 1 for a basis that is 0 on every row.
+
+    Examples
+    --------
+    >>> P, U = np.array([[1.0, 0.0]]), np.array([[7.0, 0.0]])
+    >>> basis_scales([P, U], "rms").tolist()
+    [5.0, 1.0]
+    """
+    xp = array_namespace(*features)
+    ones = xp.ones_like(features[0][0])
+    if scaling == "none":
+        return ones
+    squares = sum((bases**2).sum(axis=0) for bases in features)
+    scales = xp.sqrt(squares / sum(len(bases) for bases in features))
+    return xp.where(scales > 0, scales, ones)

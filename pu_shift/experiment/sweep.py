@@ -17,7 +17,7 @@ from pu_shift._seeds import child
 from pu_shift.data import load
 from pu_shift.data.sampling import draw
 from pu_shift.experiment.compare import load_paper_table
-from pu_shift.experiment.methods import LOSSES
+from pu_shift.experiment.methods import LOSSES, basis_scales
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.settings import CELL, DATASETS, GUIDES
 from pu_shift.kernels import (
@@ -30,9 +30,9 @@ from pu_shift.links import LinearModel
 from pu_shift.priors import Condition
 from pu_shift.training import train
 
-CENTERS = (100, 200, 500)
-FACTORS = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 1.0, 3 / 2, 2.0)
-STEPS = (200, 300, 500, 750, 1000)
+CENTERS = (100, 125, 200)
+FACTORS = (1 / 3, 0.45, 0.525, 0.6, 1.0, 1.375, 2.0)
+STEPS = (150, 200, 250, 300, 500)
 SETTING = ["method", "dataset", "centers", "factor", "step"]
 
 
@@ -102,11 +102,15 @@ def _snapshots(
     median = median_distance(np.concatenate([P, U]))
     chosen = choose_centers(P, U, n_centers, protocol.center_source, child(sample.seed, 0))
     far = [squared_distances(rows, chosen) for rows in (P, U)]
-    far_tests = {prior: squared_distances(X, chosen) for prior, (X, _) in sample.tests.items()}
+    far_tests = {to: squared_distances(X, chosen) for to, (X, _) in sample.tests.items()}
     rows = []
     for factor in factors:
         features = [kernel_from_distances(d, factor * median) for d in far]
-        tests = {p: kernel_from_distances(d, factor * median) for p, d in far_tests.items()}
+        scales = basis_scales(features, protocol.ker_scaling)
+        features = [bases / scales for bases in features]
+        tests = {
+            p: kernel_from_distances(d, factor * median) / scales for p, d in far_tests.items()
+        }
         for name, loss in LOSSES.items():
             result = train(
                 LinearModel(n_centers, len(given), dtype=features[0].dtype),

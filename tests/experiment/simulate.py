@@ -78,6 +78,13 @@ def robustness_folder(folder, datasets=("banana",), methods=METHODS):
 def small_surfaces():
     """Return surfaces of the banana data from a protocol that takes little time."""
     protocol = Protocol(
-        n_p=150, n_u=400, n_test=200, n_centers=30, n_folds=2, n_steps=60, lin_lams=(0.0,)
+        n_p=150,
+        n_u=400,
+        n_test=200,
+        n_centers=30,
+        n_folds=2,
+        n_steps=60,
+        ker_steps=60,
+        lin_lams=(0.0,),
     )
     return banana_surfaces(protocol, size=25)

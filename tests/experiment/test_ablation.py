@@ -59,20 +59,20 @@ def test_effects_by_hand():
 def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
     def run(variant, folder, trials, gpu):
         assert (trials, gpu) == (3, -1)
-        if variant.name == "1000 steps":
+        if variant.name == "twice the steps":
             raise ValueError("no luck")
         return frame([1.0, -2.0], [1, 0])
 
     monkeypatch.setattr(ablation, "run_variant", run)
     arguments = ["--trials", "3", "--out", str(tmp_path), "--only"]
-    assert ablation.main([*arguments, "chosen protocol", "250 steps"]) == 0
+    assert ablation.main([*arguments, "chosen protocol", "half the steps"]) == 0
     assert "chosen protocol: 50.0% of 2 cells consistent, mean |Δ| 1.50" in capsys.readouterr().out
     table = pd.read_csv(tmp_path / "ablation.csv")
-    assert table["variant"].tolist() == ["chosen protocol", "250 steps"]
-    assert ablation.main([*arguments, "chosen protocol", "1000 steps"]) == 2
+    assert table["variant"].tolist() == ["chosen protocol", "half the steps"]
+    assert ablation.main([*arguments, "chosen protocol", "twice the steps"]) == 2
     assert capsys.readouterr().err == "error: no luck\n"
     assert pd.read_csv(tmp_path / "ablation.csv")["variant"].tolist() == ["chosen protocol"]
-    assert "250 steps" not in (tmp_path / "ablation.md").read_text(encoding="utf-8")
+    assert "half the steps" not in (tmp_path / "ablation.md").read_text(encoding="utf-8")
 
 
 def test_variant_is_run_with_its_change(tmp_path):

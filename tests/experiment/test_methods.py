@@ -6,7 +6,7 @@ import pytest
 from pu_shift import stacking
 from pu_shift._seeds import child
 from pu_shift.experiment import methods
-from pu_shift.experiment.methods import TrainingSet
+from pu_shift.experiment.methods import TrainingSet, basis_scales
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.settings import EXTRA_METHODS, METHODS
 from pu_shift.kernels import choose_centers
@@ -36,8 +36,10 @@ PROTOCOL = Protocol(
     learning_rate=2e-2,
     n_batches=2,
     n_steps=30,
+    ker_steps=30,
     lin_lams=(0.0, 0.3),
     ker_lams=(0.0, 0.3),
+    ker_scaling="none",
     ker_width="risk",
 )
 
@@ -138,7 +140,7 @@ def test_risk_minimisation_trains_one_stack_per_width(method, monkeypatch):
     assert sizes == [stack] * (2 if method.endswith("Ker") else 1)
 
 
-def one_at_a_time(method, given, criterion="surrogate"):
+def one_at_a_time(method, given, criterion="surrogate", scaled=False, n_steps=30):
     """Train each candidate and fold alone, then refit the best: no stack anywhere."""
     loss, loss_value = LOSS[method[:2]]
     chosen_by = loss_value if criterion == "surrogate" else lambda z: (z <= 0).astype(float)
@@ -151,6 +153,9 @@ def one_at_a_time(method, given, criterion="surrogate"):
 
     def fit(width, lam, held_out):
         features = [gaussian(rows, width) if kernel else rows for rows in (P, U, X)]
+        if scaled:
+            scales = np.sqrt((np.concatenate(features[:2]) ** 2).mean(axis=0))
+            features = [bases / scales for bases in features]
         model = LinearModel(features[0].shape[1])
         train(
             model,
@@ -159,7 +164,7 @@ def one_at_a_time(method, given, criterion="surrogate"):
             loss=loss,
             kind="pu-shift",
             lam=lam,
-            n_steps=30,
+            n_steps=n_steps,
             n_batches=2,
             learning_rate=2e-2,
             weights_p=(folds[0] != held_out).astype(np.float32),
@@ -196,6 +201,33 @@ def test_the_stack_equals_training_each_candidate_and_fold_alone(method):
         assert np.std(scores) > 0.01
 
 
+@pytest.mark.parametrize("method", ["DH-Ker", "Sq-Ker"])
+def test_scaled_bases_and_steps_of_their_own_are_those_of_the_kernel_models(method):
+    fitted = training_set(changed(ker_scaling="rms", ker_steps=20)).fit(method, GIVEN)
+    for given in GIVEN:
+        (width, lam), scores, risks = one_at_a_time(method, given, scaled=True, n_steps=20)
+        assert risks[1] - risks[0] > 1e-5, "too close a choice to compare"
+        np.testing.assert_allclose(fitted[given].hyper["width"], width, rtol=1e-5)
+        assert fitted[given].hyper["lam"] == lam
+        assert fitted[given].hyper["step"] == 20
+        np.testing.assert_allclose(fitted[given].decide(X), scores, rtol=1e-3, atol=1e-3)
+
+
+def test_scaled_bases_have_mean_square_one_over_all_rows():
+    bases = gaussian(P, 0.3 * median()), gaussian(U, 0.3 * median())
+    scales = basis_scales(bases, "rms")
+    assert np.ptp(scales) > 0.01
+    scaled = np.concatenate([part / scales for part in bases])
+    np.testing.assert_allclose((scaled**2).mean(axis=0), 1.0, rtol=1e-5)
+    np.testing.assert_array_equal(basis_scales(bases, "none"), 1.0)
+    assert basis_scales(bases, "none").dtype == scales.dtype == np.float32
+
+
+def test_a_basis_that_is_zero_on_every_row_stays_zero():
+    bases = np.zeros((3, 2), np.float32), np.array([[0.0, 2.0]], np.float32)
+    np.testing.assert_array_equal(basis_scales(bases, "rms"), [1.0, 1.0])
+
+
 def test_the_zero_one_criterion_selects_by_the_held_out_error():
     protocol = changed(criterion="zero_one")
     fitted = training_set(protocol).fit("Sq-Ker", GIVEN)
@@ -208,14 +240,14 @@ def test_the_zero_one_criterion_selects_by_the_held_out_error():
 
 
 @pytest.mark.parametrize("method", ["DH-Ker", "Sq-Ker"])
-def test_the_ratio_on_their_centres_chooses_the_width_of_the_kernel_models(method):
-    protocol = {"ker_centers": 15, "ker_width_factors": (0.4, 0.8, 1.6)}
-    data = training_set(changed(ker_width="ratio", **protocol))
-    # The same uLSIF as a method of its own.
-    twin = changed(n_centers=15, width_factors=protocol["ker_width_factors"])
+def test_the_ratio_chooses_the_width_of_the_kernel_models_with_their_widths_and_lams(method):
+    protocol = {"ker_width_factors": (0.4, 0.8, 1.6), "ker_lams": (0.02, 0.2)}
+    data = training_set(changed(ker_width="ratio", ker_centers=15, **protocol))
+    # The same uLSIF as a method of its own, in single precision.
+    twin = changed(width_factors=protocol["ker_width_factors"], ratio_lams=protocol["ker_lams"])
     width = training_set(twin).fit("p/u uLSIF", GIVEN)[0.3].hyper["width"]
     (factor,) = (f for f in protocol["ker_width_factors"] if np.isclose(width, f * median()))
-    only = changed(**{**protocol, "ker_width_factors": (factor,)})
+    only = changed(**{**protocol, "ker_width_factors": (factor,)}, ker_centers=15)
     only = training_set(only).fit(method, GIVEN)
     for given, model in data.fit(method, GIVEN).items():
         assert model.hyper["width"] == width

@@ -7,7 +7,7 @@ import pytest
 from pu_shift.experiment import studies
 from pu_shift.experiment.studies import ALPHAS, GIVEN_PRIORS, STUDIES, study_figure, study_main
 
-SMALL = {"n_p": 60, "n_u": 200, "n_steps": 60, "n_centers": 20, "ker_centers": 20}
+SMALL = {"n_p": 60, "n_u": 200, "n_steps": 60, "ker_steps": 60, "n_centers": 20, "ker_centers": 20}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pu_shift.experiment.sweep import _snapshots, sweep
 @pytest.mark.parametrize("method", ["DH-Ker", "Sq-Ker"])
 def test_a_snapshot_is_the_model_that_a_table_would_train(method):
     """The map at one width, step and number of centres against the method itself."""
-    protocol = Protocol(ker_centers=20, ker_width_factors=[0.5], ker_lams=[0.0], n_steps=40)
+    protocol = Protocol(ker_centers=20, ker_width_factors=[0.5], ker_lams=[0.0], ker_steps=40)
     printed = pd.concat([load_paper_table(number) for number in GUIDES])
     printed = printed[(printed["dataset"] == "banana") & (printed["method"] == method)]
     # At ½ the bias's first gradient is 0 but for rounding, which AMSGrad blows up to a step.

@@ -251,7 +251,7 @@ def test_methods_of_the_paper(on, method):
     accuracies = []
     for place in (get_device(), on):
         sent = sample.send(place)
-        protocol = Protocol(n_steps=30, n_centers=15)
+        protocol = Protocol(n_steps=30, ker_steps=30, n_centers=15, ker_centers=15)
         training = TrainingSet(sent.positives, sent.unlabeled, 0.3, protocol, 0, place)
         X, y = sent.tests[0.5]
         accuracies += [
