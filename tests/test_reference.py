@@ -10,30 +10,33 @@ from pu_shift.experiment.compare import load_paper_table
 from pu_shift.experiment.outputs import write_outputs
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.runner import Task, run_task
-from pu_shift.experiment.settings import CELL, TABLES
+from pu_shift.experiment.settings import CELL, GUIDES, TABLES
 from pu_shift.experiment.store import read_trials
 from pu_shift.experiment.studies import study_main
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
+# Folder, number of the table, seed.
+RUNS = [
+    *((REFERENCE / f"table{number}", number, 0) for number in TABLES),
+    *((REFERENCE / "seed1" / f"table{number}", number, 1) for number in GUIDES),
+]
 
 
-@pytest.mark.parametrize("number", TABLES)
-def test_every_cell_has_ten_trials_made_with_the_protocol(number):
-    folder = REFERENCE / f"table{number}"
+@pytest.mark.parametrize(("folder", "number", "seed"), RUNS)
+def test_every_cell_has_ten_trials_made_with_the_protocol(folder, number, seed):
     trials = read_trials(folder)
     expected = [(*cell, trial) for cell in TABLES[number].cells() for trial in range(10)]
     found = trials[[*CELL, "trial"]].itertuples(index=False, name=None)
     assert sorted(found) == sorted(expected)
     run = pd.read_json(folder / "run.json", typ="series")
     assert run["protocol"] == Protocol().as_dict()
-    assert run["seed"] == 0
+    assert run["seed"] == seed
     assert run["finished"]
 
 
-@pytest.mark.parametrize("number", TABLES)
-def test_the_summary_is_that_of_the_trials(number, tmp_path):
-    folder = REFERENCE / f"table{number}"
+@pytest.mark.parametrize(("folder", "number", "seed"), RUNS)
+def test_the_summary_is_that_of_the_trials(folder, number, seed, tmp_path):
     write_outputs(tmp_path, read_trials(folder), TABLES[number], load_paper_table(number))
     pd.testing.assert_frame_equal(
         pd.read_csv(tmp_path / "summary.csv"), pd.read_csv(folder / "summary.csv")
