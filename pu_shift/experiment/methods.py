@@ -209,7 +209,7 @@ class TrainingSet:
                 features = [self.positives, self.unlabeled]
             score, weights, biases = self._train_stack(features, loss, given_priors, lams, n_steps)
             if kernel:
-                # As of the bases themselves.
+                # For the bases as they are, which is what `decide` computes.
                 weights = weights / scales[:, None, None]
             scores.append(score)
             models.append((weights, biases))

@@ -114,16 +114,8 @@ class Protocol:
     )
 
     def __post_init__(self) -> None:
-        for name in (
-            "n_p",
-            "n_u",
-            "n_test",
-            "n_centers",
-            "ker_centers",
-            "n_batches",
-            "n_steps",
-            "ker_steps",
-        ):
+        sizes = ("n_p", "n_u", "n_test", "n_centers", "ker_centers")
+        for name in (*sizes, "n_batches", "n_steps", "ker_steps"):
             positive_int(name, getattr(self, name))
         positive_int("n_folds", self.n_folds, least=2)
         object.__setattr__(self, "learning_rate", positive("learning_rate", self.learning_rate))
