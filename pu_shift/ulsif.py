@@ -29,7 +29,7 @@ from pu_shift.kernels import (
     CENTER_SOURCES,
     as_rows,
     choose_centers,
-    kernel_from_distances,
+    kernels_from_distances,
     median_distance,
     positive_part,
     row_blocks,
@@ -177,7 +177,7 @@ class DensityRatio:
         coefficients = xp.astype(self.coefficients, X.dtype)
         parts = []
         for chunk in self._chunks(X):
-            (features,) = self._features(chunk, [self.width])
+            ((_, features),) = self._features(chunk, [self.width])
             parts.append(xp.matmul(features, coefficients))
         ratio = xp.concat(parts) if len(parts) > 1 else parts[0]
         if self.bounds is not None:
@@ -201,19 +201,27 @@ class DensityRatio:
         return median_distance(xp.concat(parts, axis=0), max_rows=limit + 2)
 
     def _features(
-        self, X: Any, widths: Iterable[float], order: np.ndarray | None = None
-    ) -> Iterator[Any]:
-        """Yield φ(x) of the rows, in this order, for each width; distances are computed once."""
+        self,
+        X: Any,
+        widths: Iterable[float],
+        order: np.ndarray | None = None,
+        columns: bool = False,
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the place of each width and φ(x) of the rows, in this order, or in columns.
+
+        Distances are computed once; the widest comes first.
+        """
         xp = array_namespace(X)
         if self.basis == "linear":
             X = X if order is None else take_rows(X, order)
-            yield xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
+            features = xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
+            yield 0, xp.matrix_transpose(features) if columns else features
             return
-        distances = squared_distances(X, xp.astype(self.centers, X.dtype))
+        samples = X, xp.astype(self.centers, X.dtype)
+        distances = squared_distances(*(samples[::-1] if columns else samples))
         if order is not None:
             distances = take_rows(distances, order)
-        for width in widths:
-            yield kernel_from_distances(distances, width)
+        yield from kernels_from_distances(distances, widths)
 
     def _chunks(self, X: Any, rows: np.ndarray | None = None) -> Iterator[Any]:
         if rows is None:
@@ -222,15 +230,14 @@ class DensityRatio:
         for start in range(0, len(rows), self._chunk_rows):
             yield take_rows(X, rows[start : start + self._chunk_rows])
 
-    def _sums(self, X: Any, folds: np.ndarray, n_folds: int, squares: bool) -> tuple[Any, Any]:
-        """Sum φ, and φφᵀ if asked, over the rows of each fold, for each width.
+    def _sums(self, X: Any, folds: np.ndarray, n_folds: int, squares: bool) -> Any:
+        """Sum φ, or φφᵀ if asked, over the rows of each fold, for each width.
 
-        Returns (W, F, b) and (W, F, b, b) arrays, in float64.
+        Returns a (W, F, b) or (W, F, b, b) array, in float64.
         """
         xp = array_namespace(X)
         shape = len(self.widths), n_folds
-        first: list[Any] = [0.0] * (shape[0] * n_folds)
-        second: list[Any] = list(first)
+        sums: list[Any] = [0.0] * (shape[0] * n_folds)
         start = 0
         for chunk in self._chunks(X):
             here = folds[start : start + chunk.shape[0]]
@@ -238,20 +245,17 @@ class DensityRatio:
             order = np.argsort(here, kind="stable")
             bounds = np.searchsorted(here[order], np.arange(n_folds + 1))
             by_width = self._features(chunk, self.widths, order if n_folds > 1 else None)
-            for w, features in enumerate(by_width):
+            for w, features in by_width:
                 for fold in range(n_folds):
                     part = features[int(bounds[fold]) : int(bounds[fold + 1]), :]
-                    place = w * n_folds + fold
-                    first[place] = first[place] + xp.sum(part, axis=0, dtype=xp.float64)
                     if squares:
                         gram = xp.matmul(xp.matrix_transpose(part), part)
-                        second[place] = second[place] + xp.astype(gram, xp.float64)
-        sums = xp.stack(first)
-        b = sums.shape[1]
-        return (
-            xp.reshape(sums, (*shape, b)),
-            xp.reshape(xp.stack(second), (*shape, b, b)) if squares else None,
-        )
+                        total = xp.astype(gram, xp.float64, copy=False)
+                    else:
+                        total = xp.sum(part, axis=0, dtype=xp.float64)
+                    place = w * n_folds + fold
+                    sums[place] = sums[place] + total
+        return xp.reshape(xp.stack(sums), (*shape, *sums[0].shape))
 
     def _forget_samples(self) -> None:
         """Drop the samples: a fitted ratio needs the centres only."""
@@ -358,11 +362,12 @@ class ULSIF(DensityRatio):
             self.n_folds = n_folds
             folds_nu = assign_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
             folds_de = assign_folds("denominator", n_de, n_folds, child(seed, 2, 1))
-        h_sums, _ = self._sums(self._numerator, folds_nu, self.n_folds, squares=False)
-        _, H_sums = self._sums(self._denominator, folds_de, self.n_folds, squares=True)
+        h_sums = self._sums(self._numerator, folds_nu, self.n_folds, squares=False)
+        H_sums = self._sums(self._denominator, folds_de, self.n_folds, squares=True)
         xp = array_namespace(h_sums)
         h = xp.sum(h_sums, axis=1) / n_nu
         H = xp.sum(H_sums, axis=1) / n_de
+        eigen = None
         if single:
             w, lam_place = 0, 0
             self.scores = np.full((1, 1), np.nan)
@@ -371,11 +376,13 @@ class ULSIF(DensityRatio):
                 counts = [np.bincount(folds, minlength=n_folds) for folds in (folds_nu, folds_de)]
                 scores = self._kfold_scores(h_sums, H_sums, *counts)
             else:
-                scores = self._loo_scores(h, H)
+                eigen = [_eigh(H[w, :, :]) for w in range(len(self.widths))]
+                scores = self._loo_scores(h, eigen)
             w, lam_place = self._choose(scores, {"widths": self.widths, "lams": self.lams})
         self.width, self.lam = float(self.widths[w]), float(self.lams[lam_place])
         lam = self.lams[lam_place : lam_place + 1]
-        solution = _solve_all(H[w, :, :], h[w, :], lam, self._rounding())
+        parts = eigen[w] if eigen else _eigh(H[w, :, :])
+        solution = _solve_all(parts, h[w, :], lam, self._rounding())
         self.coefficients = self._clip(solution)[:, 0]
         self._forget_samples()
 
@@ -396,16 +403,15 @@ class ULSIF(DensityRatio):
         # Training sums are the totals less the fold's own: no second pass.
         h = (xp.sum(h_sums, axis=1, keepdims=True) - h_sums) / (xp.sum(n_nu) - n_nu)
         H = (xp.sum(H_sums, axis=1, keepdims=True) - H_sums) / (xp.sum(n_de) - n_de)
-        theta = self._clip(_solve_all(H, h, self.lams, self._rounding()))
+        theta = self._clip(_solve_all(_eigh(H), h, self.lams, self._rounding()))
         held_out = 0.5 * xp.sum(theta * xp.matmul(H_sums / n_de, theta), axis=-2)
         held_out = held_out - xp.sum((h_sums / n_nu)[..., None] * theta, axis=-2)
         return to_numpy(xp.mean(held_out, axis=1))
 
-    def _loo_scores(self, h: Any, H: Any) -> np.ndarray:
+    def _loo_scores(self, h: Any, eigen: list[tuple[Any, Any]]) -> np.ndarray:
         """Exact leave-one-out score of every width and λ: (W, L)."""
         n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
         m = min(n_nu, n_de)
-        eigen = [_eigh(H[w, :, :]) for w in range(len(self.widths))]
         totals = [0.0] * len(self.widths)
         # At random, because files are often sorted.
         order_nu, order_de = (
@@ -416,32 +422,28 @@ class ULSIF(DensityRatio):
             self._chunks(self._numerator, order_nu), self._chunks(self._denominator, order_de)
         )
         for rows_nu, rows_de in pairs:
-            features = zip(
-                self._features(rows_nu, self.widths), self._features(rows_de, self.widths)
-            )
-            for w, (phi_nu, phi_de) in enumerate(features):
+            rows = array_namespace(rows_nu).concat([rows_nu, rows_de])
+            for w, features in self._features(rows, self.widths, columns=True):
                 totals[w] += loo_losses(
-                    phi_nu,
-                    phi_de,
+                    features,
                     h[w, :],
                     eigen[w],
                     self.lams,
                     n_nu,
                     n_de,
-                    positive_part if self.clip_coefficients else None,
+                    self.clip_coefficients,
                 )
         return to_numpy(array_namespace(h).stack(totals)) / m
 
 
 def loo_losses(
-    phi_nu: Any,
-    phi_de: Any,
+    features: Any,
     h: Any,
     eigen: tuple[Any, Any],
     lams: np.ndarray,
     n_nu: int,
     n_de: int,
-    clip: Any = None,
+    clip: bool = False,
 ) -> Any:
     r"""Sum the leave-one-out losses of uLSIF in closed form (Kanamori et al., 2009).
 
@@ -454,13 +456,18 @@ def loo_losses(
         S_i = B^{-1} + \frac{B^{-1}\varphi_i\varphi_i^\top B^{-1}}
                             {n_\mathrm{de} - \varphi_i^\top B^{-1}\varphi_i},
 
-    with φ_i = φ(x^de_i). In the eigenbasis of Ĥ every λ costs O(m·b); clipping
-    needs the original basis, and O(m·b²).
+    with φ_i = φ(x^de_i). In the eigenbasis of Ĥ every λ costs O(m·b).
+
+    Clipping needs the coefficients themselves, and O(m·b·c) for the c of them
+    whose sign is not the same in all pairs: by the Cauchy–Schwarz inequality
+    (B⁻¹φ)_l is at most (B⁻¹)_ll^½ (φᵀB⁻¹φ)^½, so leaving out a pair cannot turn
+    the sign of a coefficient that is larger.
 
     Parameters
     ----------
-    phi_nu, phi_de
-        (m, b) features of the pairs.
+    features
+        (b, 2m) features of the pairs: a column for each numerator row, then one
+        for each denominator row.
     h
         ĥ of the whole numerator sample.
     eigen
@@ -470,7 +477,7 @@ def loo_losses(
     n_nu, n_de
         Sizes of the whole samples.
     clip
-        What is done to coefficients before they are scored, if anything.
+        Whether negative coefficients are replaced by 0 before they are scored.
 
     Returns
     -------
@@ -479,32 +486,61 @@ def loo_losses(
 
     Examples
     --------
-    >>> phi = np.array([[1.0], [1.0]])
     >>> eigen = np.array([1.0]), np.array([[1.0]])
-    >>> loo_losses(phi, phi, np.array([1.0]), eigen, np.array([1.0]), 2, 2).tolist()
+    >>> loo_losses(np.ones((1, 4)), np.array([1.0]), eigen, np.array([1.0]), 2, 2).tolist()
     [-0.75]
     """
-    xp = array_namespace(phi_nu, phi_de)
+    xp = array_namespace(features)
     values, vectors = eigen
-    phi_nu, phi_de = xp.astype(phi_nu, xp.float64), xp.astype(phi_de, xp.float64)
-    p_nu, p_de = xp.matmul(phi_nu, vectors), xp.matmul(phi_de, vectors)
-    inverse = 1.0 / (values[:, None] + beside(lams, values) * ((n_de - 1) / n_de))
-    base = n_nu * xp.matmul(h, vectors) - p_nu
-    # Row i is n_nu·S_i·ĥ − S_i·φ(x^nu_i) = B⁻¹(base_i + along_i·p_de_i), for every λ.
-    of_base, of_de = xp.matmul(p_de * base, inverse), xp.matmul(p_de * p_de, inverse)
-    along = of_base / (n_de - of_de)
+    features = xp.astype(features, xp.float64, copy=False)
+    turn, m = xp.matrix_transpose(vectors), features.shape[1] // 2
+    p_nu, p_de = xp.matmul(turn, features[:, :m]), xp.matmul(turn, features[:, m:])
+    shifted = values + beside(lams, values)[:, None] * ((n_de - 1) / n_de)
+    inverse = 1.0 / shifted
+    whole = n_nu * xp.matmul(turn, h)
+    # (λ, pairs) arrays of φᵀB⁻¹φ; column i of n_nu·S_i·ĥ − S_i·φ(x^nu_i) is then
+    # B⁻¹(n_nu·ĥ − p_nu_i + along_i·p_de_i).
+    nu_nu, de_de, nu_de = (
+        xp.matmul(inverse, product) for product in (p_nu * p_nu, p_de * p_de, p_nu * p_de)
+    )
+    of_de = xp.matmul(inverse * whole, p_de) - nu_de
+    along = of_de / (n_de - de_de)
+    ratio_de = of_de + along * de_de
+    ratio_nu = xp.matmul(inverse * whole, p_nu) - nu_nu + along * nu_de
+    if clip:
+        theta = xp.matmul(inverse * whole, turn)
+        doubt = xp.sqrt(xp.matmul(inverse, turn * turn))
+        doubt = doubt * xp.max(xp.sqrt(nu_nu) + xp.abs(along) * xp.sqrt(de_de), axis=1)[:, None]
+        # The clipped ratio is a sum over the positive coefficients, or the ratio less that
+        # over the negative ones: whichever may have fewer terms.
+        maybe = to_numpy(theta > -doubt), to_numpy(theta < doubt)
+        positive, negative = (part.sum(axis=1) for part in maybe)
+        base = whole[:, None] - p_nu
+        for j in range(len(lams)):
+            terms, sign = (maybe[0][j], 1.0) if positive[j] <= negative[j] else (maybe[1][j], -1.0)
+            if sign > 0.0:
+                ratio_de[j, :] = ratio_nu[j, :] = 0.0
+            if not min(positive[j], negative[j]):
+                continue
+            places = beside(np.flatnonzero(terms), features)
+            back = xp.take(vectors, places, axis=0) * (sign * inverse[j, :])
+            moved = along[j, :] * p_de
+            moved += base
+            part = positive_part(xp.matmul(back, moved))
+            both = xp.reshape(xp.take(features, places, axis=0), (-1, 2, m))
+            sums = _sum_products(both, part)
+            ratio_nu[j, :] += sums[0, :]
+            ratio_de[j, :] += sums[1, :]
     scale = (n_de - 1) / (n_de * (n_nu - 1))
-    if clip is None:
-        ratio_de = scale * (of_base + along * of_de)
-        ratio_nu = xp.matmul(p_nu * base, inverse) + along * xp.matmul(p_nu * p_de, inverse)
-        return xp.sum(0.5 * ratio_de * ratio_de - scale * ratio_nu, axis=0)
-    losses = []
-    for j in range(len(lams)):
-        back = scale * inverse[:, j, None] * xp.matrix_transpose(vectors)
-        theta = clip(xp.matmul(base + along[:, j, None] * p_de, back))
-        ratio_nu, ratio_de = (xp.sum(phi * theta, axis=1) for phi in (phi_nu, phi_de))
-        losses.append(xp.sum(0.5 * ratio_de * ratio_de - ratio_nu))
-    return xp.stack(losses)
+    ratio_de, ratio_nu = scale * ratio_de, scale * ratio_nu
+    return xp.sum(0.5 * ratio_de * ratio_de - ratio_nu, axis=1)
+
+
+def _sum_products(left: Any, right: Any) -> Any:
+    """Σ_l left[l, i, :]·right[l, :] for each i."""
+    if isinstance(left, np.ndarray):
+        return np.einsum("lim,lm->im", left, right)
+    return array_namespace(left).sum(left * right[:, None, :], axis=0)
 
 
 class KLIEP(DensityRatio):
@@ -558,7 +594,7 @@ class KLIEP(DensityRatio):
             numerator, denominator, n_centers, centers, widths, "gaussian", bounds, chunk_rows, seed
         )
         n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
-        sums, _ = self._sums(self._denominator, np.zeros(n_de, dtype=int), 1, squares=False)
+        sums = self._sums(self._denominator, np.zeros(n_de, dtype=int), 1, squares=False)
         xp = array_namespace(sums)
         means = sums[:, 0, :] / n_de
         self.lam, self.lams = float("nan"), np.array([np.nan])
@@ -572,10 +608,11 @@ class KLIEP(DensityRatio):
         max_iterations = positive_int("max_iterations", max_iterations)
         tolerance = non_negative("tolerance", tolerance)
         by_chunk = [
-            list(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
+            dict(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
         ]
         scores, betas = np.full((n_widths, 1), np.nan), []
-        for w, parts in enumerate(zip(*by_chunk)):
+        for w in range(n_widths):
+            parts = [features[w] for features in by_chunk]
             features = xp.astype(xp.concat(parts), xp.float64)
             components = _components(features, means[w, :], self.widths[w])
             beta = _em(components, train, tolerance, max_iterations)
@@ -624,12 +661,12 @@ def _em(components: Any, weights: Any, tolerance: float, max_iterations: int) ->
     return beta
 
 
-def _solve_all(H: Any, h: Any, lams: np.ndarray, rounding: float = 0.0) -> Any:
-    """(H + λI)⁻¹h for every λ from one eigendecomposition: (..., b, L).
+def _solve_all(eigen: tuple[Any, Any], h: Any, lams: np.ndarray, rounding: float = 0.0) -> Any:
+    """(H + λI)⁻¹h for every λ from the eigendecomposition of H: (..., b, L).
 
     What λ leaves below the rounding error of H is noise, and stays there.
     """
-    values, vectors = _eigh(H)
+    values, vectors = eigen
     xp = array_namespace(h)
     projected = xp.matmul(xp.matrix_transpose(vectors), h[..., None])
     divisors = values[..., None] + beside(lams, h)

@@ -122,8 +122,8 @@ def our_loo(phi_nu, phi_de, lams):
     m = min(len(phi_nu), len(phi_de))
     eigen = np.linalg.eigh(phi_de.T @ phi_de / len(phi_de))
     sums = loo_losses(
-        phi_nu[:m], phi_de[:m], phi_nu.mean(axis=0), eigen, np.array(lams),
-        len(phi_nu), len(phi_de), lambda theta: np.maximum(theta, 0),
+        np.concatenate([phi_nu[:m], phi_de[:m]]).T, phi_nu.mean(axis=0), eigen, np.array(lams),
+        len(phi_nu), len(phi_de), clip=True,
     )  # fmt: skip
     return sums / m
 
@@ -133,6 +133,19 @@ def test_leave_one_out_equals_the_public_reference_formula():
         phi_nu, phi_de = features(width)
         expected = [reference_loo(phi_nu, phi_de, lam) for lam in LAMS]
         np.testing.assert_allclose(our_loo(phi_nu, phi_de, LAMS), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clipped_leave_one_out_whatever_the_signs(seed):
+    """Coefficients that are surely positive, surely negative and in doubt, in all mixtures."""
+    data = np.random.default_rng(seed)
+    phi_de = data.normal(0, 1, (50, 12)) * np.logspace(0, -2, 12)
+    phi_nu = data.normal(0, 0.3, (40, 12)) + data.normal(0, 1, 12) * (1, -1)[seed % 2]
+    if seed == 3:
+        phi_nu = np.abs(phi_nu)
+    lams = np.logspace(-4, 3, 8)
+    expected = [reference_loo(phi_nu, phi_de, lam) for lam in lams]
+    np.testing.assert_allclose(our_loo(phi_nu, phi_de, lams), expected, rtol=1e-9)
 
 
 def test_where_the_python_densratio_differs(capsys):

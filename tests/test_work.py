@@ -7,7 +7,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 
-from pu_shift import stacking, ulsif
+from pu_shift import kernels, stacking, ulsif
 from pu_shift.device import get_device
 from pu_shift.experiment import methods
 from pu_shift.experiment.protocol import Protocol
@@ -72,11 +72,34 @@ def test_leave_one_out_decomposes_once_per_width(count, n_lams, clip):
         X_P, X_U, n_centers=20, widths=WIDTHS, lams=np.logspace(-3, 1, n_lams),
         selection="loo", clip_coefficients=clip,
     )  # fmt: skip
-    assert len(matrices) == len(WIDTHS) + 1
+    assert len(matrices) == len(WIDTHS)
     # Distances of all rows and of the pairs, the final coefficients, and for each
-    # width the Gram matrix and the closed form; only clipping looks at each λ.
-    by_width = 1 + 5 + (n_lams if clip else 2)
-    assert len(products) == 4 + 2 + len(WIDTHS) * by_width
+    # width the Gram matrix and the closed form.
+    fixed = 3 + 2 + len(WIDTHS) * (1 + 8)
+    if not clip:
+        assert len(products) == fixed
+    else:
+        # The bounds on the coefficients, and what they leave undecided at each λ.
+        assert fixed <= len(products) - 2 * len(WIDTHS) <= fixed + len(WIDTHS) * n_lams
+
+
+def test_clipping_computes_only_coefficients_whose_sign_is_in_doubt(count):
+    X_p, X_u = rng.normal(0.5, 1.0, (200, 3)), rng.normal(0.0, 1.0, (400, 3))
+    computed = count(ulsif, "_sum_products", lambda left, right: len(right))
+    lams = np.logspace(-2, 2, 9)
+    ULSIF(
+        X_p, X_u, n_centers=40, widths=[0.5, 1.0], lams=lams,
+        selection="loo", clip_coefficients=True,
+    )  # fmt: skip
+    assert sum(computed) < 0.5 * 40 * 2 * len(lams)
+
+
+@pytest.mark.parametrize(("dtype", "exponentials"), [("float64", 1), ("float32", 5)])
+def test_widths_a_power_of_root_two_apart_need_one_exponential(count, dtype, exponentials):
+    calls = count(kernels, "kernel_from_distances")
+    widths = 3.0 * 2.0 ** np.array([0.5, -2.0, 0.0, 1.0, -1.5])
+    assert len(list(kernels.kernels_from_distances(np.ones((2, 2), dtype), widths))) == 5
+    assert len(calls) == exponentials
 
 
 @pytest.mark.parametrize("loss", ["squared", "double_hinge"])
