@@ -49,6 +49,7 @@ def cross_validate(
     *,
     loss: str | Loss = "squared",
     criterion: str | Loss | None = None,
+    initial_w: Any = 0.0,
     **options: Any,
 ) -> CrossValidation:
     """Train every candidate on every fold side by side, and score it on the rows left out.
@@ -70,6 +71,9 @@ def cross_validate(
         The training loss.
     criterion
         The loss of the held-out risk; the training loss by default.
+    initial_w
+        Start of the weights: a number, or a host array of one weight per
+        feature, (features, 1), that all candidates share.
     **options
         Further arguments of :func:`pu_shift.training.train`.
 
@@ -92,7 +96,9 @@ def cross_validate(
     xp = device.xp
     n_conditions, n_lams, columns = len(conditions), len(lams), fold_weights[0].shape[1]
     stacked = [condition for condition in conditions for _ in range(n_lams * columns)]
-    model = LinearModel(features[0].shape[1], len(stacked), dtype=features[0].dtype)
+    model = LinearModel(
+        features[0].shape[1], len(stacked), initial_w=initial_w, dtype=features[0].dtype
+    )
     model.to_device(device)
     features_p, features_u = features
     train(

@@ -81,6 +81,7 @@ def train(
     beta2: float = 0.999,
     eps: float = 1e-8,
     decay_bias: bool = False,
+    train_bias: bool = True,
     correction: str | None = None,
     beta: float = 0.0,
     gamma: float = 1.0,
@@ -119,6 +120,8 @@ def train(
         AMSGrad's parameters, by Chainer's defaults.
     decay_bias
         Whether λ applies to the bias too.
+    train_bias
+        Whether the bias is trained, or stays as it is.
     weights_p, weights_u
         Row weights, (n,) or (n, K); or (n, F) for a divisor F of K, whose
         columns are then repeated.
@@ -155,6 +158,7 @@ def train(
         kind,
         lam,
         decay_bias,
+        train_bias,
         one_of("correction", correction, CORRECTIONS),
         non_negative("beta", beta),
         non_negative("gamma", gamma),
@@ -262,6 +266,7 @@ class _Stack:
         kind: str,
         lam: float | Iterable[float],
         decay_bias: bool,
+        train_bias: bool,
         correction: str | None,
         beta: float,
         gamma: float,
@@ -301,7 +306,7 @@ class _Stack:
                 f"got {len(lams)} for {n_candidates} candidates"
             )
         self.lam = beside(np.broadcast_to(lams, n_candidates), model.b.array, dtype)
-        self.decay_bias = decay_bias
+        self.decay_bias, self.train_bias = decay_bias, train_bias
         self.patterns, self.places = self._row_weights(weights_p, weights_u, n_candidates)
         self.factors = self._factors(self.a, self.b)
         self.m, self.v, self.v_max = (xp.zeros_like(self.parameters) for _ in range(3))
@@ -315,7 +320,7 @@ class _Stack:
         size = max(1, CACHED // n_candidates) if self.xp is np else n_rows
         # Written out: NumPy multiplies by a broadcast row three times slower.
         lam = self.xp.tile(self.lam, (min(size, n_rows), 1))
-        decayed = n_rows if self.decay_bias else n_rows - 1
+        decayed = n_rows if self.decay_bias and self.train_bias else n_rows - 1
         arrays = self.parameters, self.gradient, self.spare, self.m, self.v, self.v_max
         return [
             (*(array[i : i + size] for array in arrays), lam[: max(0, decayed - i)])
@@ -402,6 +407,9 @@ class _Stack:
         """One AMSGrad step, all in place."""
         xp = self.xp
         xp.matmul(batch.rows.T, self._slopes(batch), out=self.gradient)
+        if not self.train_bias:
+            # Without slope and penalty AMSGrad leaves it where it is.
+            self.gradient[-1] = 0.0
         # m and v are kept in units of 1 − β₁ and 1 − β₂, which saves a product each:
         # m ← β₁m + g;  v ← β₂v + g²;  v̂ ← max(v̂, v)
         root = (1.0 - beta2) ** 0.5

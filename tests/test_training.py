@@ -44,8 +44,8 @@ def data(dtype=np.float64):
     "loss", ["squared", "double_hinge", "logistic", "modified_huber", Sigmoid()]
 )
 @pytest.mark.parametrize("correction", [None, "max", "ascent"])
-@pytest.mark.parametrize("decay_bias", [False, True])
-def test_equals_chainers_amsgrad_on_the_fused_risks(loss, correction, decay_bias):
+@pytest.mark.parametrize(("train_bias", "decay_bias"), [(True, False), (True, True), (False, True)])
+def test_equals_chainers_amsgrad_on_the_fused_risks(loss, correction, train_bias, decay_bias):
     """The same updates by the ordinary Chainer way: graph, hook, optimiser."""
     X_p, X_u = data()
     start = chainer.initializers.Normal(1.0, rng=np.random.RandomState(0))
@@ -55,10 +55,12 @@ def test_equals_chainers_amsgrad_on_the_fused_risks(loss, correction, decay_bias
     lams = [0.2, 0.2, 0.2]
     train(
         model, X_p, X_u, CONDITIONS, loss=loss, lam=lams, n_steps=30, decay_bias=decay_bias,
-        learning_rate=0.1, correction=correction, gamma=0.7,
+        train_bias=train_bias, learning_rate=0.1, correction=correction, gamma=0.7,
     )  # fmt: skip
     optimizer = chainer.optimizers.AMSGrad(alpha=0.1)
     optimizer.setup(plain)
+    if not train_bias:
+        plain.b.update_rule.enabled = False
     for parameter in plain.params():
         if decay_bias or parameter.name == "W":
             parameter.update_rule.add_hook(chainer.optimizer_hooks.WeightDecay(0.2))

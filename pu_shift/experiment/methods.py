@@ -82,8 +82,10 @@ class TrainingSet:
         device: Any = None,
     ) -> None:
         self.device = get_device() if device is None else device
-        self.positives, self.unlabeled = self.device.send((positives, unlabeled))
         self.prior, self.protocol, self.seed = prior, protocol, seed
+        samples = self.device.send((positives, unlabeled))
+        self._scaling = feature_scales(samples, protocol.feature_scaling)
+        self.positives, self.unlabeled = (self._rows(rows) for rows in samples)
 
     def fit(self, method: str, given_priors: Sequence[float]) -> dict[float, Fitted]:
         """Fit one method for every given test prior.
@@ -107,17 +109,30 @@ class TrainingSet:
         loss, basis = method.split("-")
         return self._fit_risk(LOSSES[loss], basis == "Ker", given_priors)
 
+    def _rows(self, X: Any) -> Any:
+        """Send rows to the device and scale their features."""
+        rows = self.device.send(X)
+        if self._scaling is not None:
+            shift, scale = self._scaling
+            rows = (rows - shift) / scale
+        return rows
+
     @cached_property
-    def _median(self) -> float:
+    def width_unit(self) -> float:
+        """What the widths' factors multiply: the median distance within P ∪ U, or 1."""
+        if self.protocol.width_unit == "absolute":
+            return 1.0
         rows = self.device.xp.concatenate([self.positives, self.unlabeled])
         return median_distance(rows, max_rows=len(rows))
 
     @cached_property
-    def _centers(self) -> Any:
+    def centers(self) -> Any:
+        """The centres of uLSIF."""
         return self._draw_centers(self.protocol.n_centers)
 
     @cached_property
-    def _ker_centers(self) -> Any:
+    def ker_centers(self) -> Any:
+        """The centres of the Ker models."""
         return self._draw_centers(self.protocol.ker_centers)
 
     def _draw_centers(self, n: int) -> Any:
@@ -125,9 +140,27 @@ class TrainingSet:
             self.positives, self.unlabeled, n, self.protocol.center_source, child(self.seed, 0)
         )
 
-    def _ratio(
+    def ratio(
         self, direction: str, lams: Sequence[float], dtype: Any = None, **basis: Any
     ) -> ULSIF:
+        """Fit uLSIF as the protocol has it.
+
+        Parameters
+        ----------
+        direction
+            ``'p/u'`` or ``'u/p'``.
+        lams
+            Candidates λ.
+        dtype
+            Precision of the samples; their own by default.
+        **basis
+            ``basis``, ``centers`` and ``widths`` of :class:`pu_shift.ulsif.ULSIF`.
+
+        Returns
+        -------
+        ULSIF
+            The ratio.
+        """
         protocol, dtype = self.protocol, dtype or self.positives.dtype
         samples = [rows.astype(dtype, copy=False) for rows in (self.positives, self.unlabeled)]
         with warnings.catch_warnings():
@@ -145,11 +178,11 @@ class TrainingSet:
     @cached_property
     def _ker_widths(self) -> np.ndarray:
         """The Ker models' candidates: one when uLSIF chooses among them."""
-        widths = np.array(self.protocol.ker_width_factors) * self._median
+        widths = np.array(self.protocol.ker_width_factors) * self.width_unit
         if self.protocol.ker_width == "ratio" and len(widths) > 1:
-            lams, centers = self.protocol.ker_lams, self._centers
+            lams, centers = self.protocol.ker_lams, self.centers
             # Of λ below 10⁻⁵ single precision leaves rounding.
-            ratio = self._ratio("p/u", lams, np.float64, centers=centers, widths=widths)
+            ratio = self.ratio("p/u", lams, np.float64, centers=centers, widths=widths)
             widths = np.array([ratio.width])
         return widths
 
@@ -159,17 +192,15 @@ class TrainingSet:
         """Fit the ratio once; a given prior moves only the threshold."""
         lams = self.protocol.ratio_lams
         if basis == "linear":
-            ratio = self._ratio(direction, lams, basis=basis)
+            ratio = self.ratio(direction, lams, basis=basis)
         else:
-            widths = np.array(self.protocol.width_factors) * self._median
-            ratio = self._ratio(direction, lams, centers=self._centers, widths=widths)
+            widths = np.array(self.protocol.width_factors) * self.width_unit
+            ratio = self.ratio(direction, lams, centers=self.centers, widths=widths)
         hyper = {"width": ratio.width, "lam": ratio.lam, "step": np.nan}
 
         def decider(given: float) -> Callable[[np.ndarray], np.ndarray]:
             condition = Condition(self.prior, given)
-            return lambda X: condition.classify_ratio(
-                to_numpy(ratio(self.device.send(X))), direction
-            )
+            return lambda X: condition.classify_ratio(to_numpy(ratio(self._rows(X))), direction)
 
         return {given: Fitted(decider(given), hyper) for given in given_priors}
 
@@ -186,9 +217,10 @@ class TrainingSet:
         )
 
     @cached_property
-    def _distances(self) -> tuple[Any, Any]:
+    def ker_distances(self) -> tuple[Any, Any]:
+        """Squared distances of P and of U to the Ker models' centres."""
         return tuple(
-            squared_distances(rows, self._ker_centers) for rows in (self.positives, self.unlabeled)
+            squared_distances(rows, self.ker_centers) for rows in (self.positives, self.unlabeled)
         )
 
     def _fit_risk(
@@ -202,12 +234,14 @@ class TrainingSet:
         scores, models = [], []
         for width in widths:
             if kernel:
-                features = [kernel_from_distances(d, width) for d in self._distances]
+                features = [kernel_from_distances(d, width) for d in self.ker_distances]
                 scales = basis_scales(features, protocol.ker_scaling)
                 features = [bases / scales for bases in features]
             else:
                 features = [self.positives, self.unlabeled]
-            score, weights, biases = self._train_stack(features, loss, given_priors, lams, n_steps)
+            score, weights, biases = self._train_stack(
+                features, loss, given_priors, lams, n_steps, protocol.ker_bias or not kernel
+            )
             if kernel:
                 # For the bases as they are, which is what `decide` computes.
                 weights = weights / scales[:, None, None]
@@ -234,9 +268,14 @@ class TrainingSet:
         given_priors: list[float],
         lams: Sequence[float],
         n_steps: int,
+        bias: bool,
     ) -> tuple[np.ndarray, Any, Any]:
         """Return held-out risks (given, λ) and the final models' weights and biases."""
-        protocol = self.protocol
+        protocol, n_features = self.protocol, features[0].shape[1]
+        initial: Any = 0.0
+        if protocol.initial_weights == "lecun":
+            rng = np.random.default_rng(child(self.seed, 4))
+            initial = rng.normal(0.0, n_features**-0.5, (n_features, 1))
         result = cross_validate(
             features,
             [Condition(self.prior, given) for given in given_priors],
@@ -245,6 +284,9 @@ class TrainingSet:
             self.device,
             loss=loss,
             criterion=None if protocol.criterion == "surrogate" else "zero_one",
+            initial_w=initial,
+            train_bias=bias,
+            correction=None if protocol.correction == "none" else protocol.correction,
             n_steps=n_steps,
             n_batches=protocol.n_batches,
             learning_rate=protocol.learning_rate,
@@ -254,12 +296,50 @@ class TrainingSet:
 
     def _decider(self, weights: Any, bias: Any, width: float) -> Callable[[Any], np.ndarray]:
         def decide(X: np.ndarray) -> np.ndarray:
-            rows = self.device.send(X)
+            rows = self._rows(X)
             if not np.isnan(width):
-                rows = kernel_from_distances(squared_distances(rows, self._ker_centers), width)
+                rows = kernel_from_distances(squared_distances(rows, self.ker_centers), width)
             return to_numpy(rows @ weights + bias)
 
         return decide
+
+
+def feature_scales(samples: Sequence[Any], scaling: str) -> tuple[Any, Any] | None:
+    """Return what is subtracted from every feature, and what it is divided by then.
+
+    Parameters
+    ----------
+    samples
+        P and U.
+    scaling
+        ``'standard'`` for mean 0 and variance 1, ``'minmax'`` for [0, 1], ``'max'``
+        for one divisor, the largest absolute value of all; ``'none'``.
+
+    Returns
+    -------
+    tuple of arrays or None
+        (d,) shifts and scales, of which a constant feature has 1; ``None`` when
+        nothing is scaled.
+
+    Examples
+    --------
+    >>> P, U = np.array([[1.0, 5.0]]), np.array([[3.0, 5.0]])
+    >>> [part.tolist() for part in feature_scales([P, U], "minmax")]
+    [[1.0, 5.0], [2.0, 1.0]]
+    """
+    if scaling == "none":
+        return None
+    xp = array_namespace(*samples)
+    rows = xp.concat(list(samples))
+    if scaling == "standard":
+        shift, scale = xp.mean(rows, axis=0), xp.std(rows, axis=0)
+    elif scaling == "minmax":
+        shift = xp.min(rows, axis=0)
+        scale = xp.max(rows, axis=0) - shift
+    else:
+        shift = xp.zeros_like(rows[0, :])
+        scale = shift + xp.max(xp.abs(rows))
+    return shift, xp.where(scale > 0, scale, xp.ones_like(scale))
 
 
 def basis_scales(features: Sequence[Any], scaling: str) -> Any:

@@ -14,8 +14,10 @@ from typing import Any
 
 from pu_shift._checks import one_of, positive, positive_int
 from pu_shift.kernels import CENTER_SOURCES
+from pu_shift.risks import CORRECTIONS
 from pu_shift.selection import check_grid
 
+SCALINGS = ("none", "standard", "minmax", "max")
 STATED, CHOSEN = "stated in the paper", "chosen"
 
 
@@ -49,6 +51,12 @@ class Protocol:
         "class counts of U and of the test sets are π·n and π′·n exactly: cells printed with "
         "standard error 0.0 sit exactly on π′ or 1 − π′, which binomial counts cannot give",
     )
+    feature_scaling: str = _chosen(
+        "none",
+        "features are raw ('none'), MNIST's pixels 0 to 255 included; or 'standard', 'minmax' "
+        "(each feature in [0, 1]) or 'max' (all divided by one number, the largest), fitted on "
+        "P ∪ U: with these Sq-Lin on MNIST and most methods on magic are too good",
+    )
     n_folds: int = _chosen(5, "5-fold cross-validation, the habit of the field")
     n_centers: int = _chosen(
         125,
@@ -63,8 +71,13 @@ class Protocol:
     center_source: str = _chosen("both", "centres are drawn from P ∪ U")
     width_factors: tuple[float, ...] = _chosen(
         (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0),
-        "Gaussian widths of uLSIF in units of the median distance within P ∪ U; absolute widths "
-        "cannot serve raw features that differ in scale by 10³",
+        "Gaussian widths of uLSIF, times the unit; absolute widths cannot serve raw features that "
+        "differ in scale by 10³",
+    )
+    width_unit: str = _chosen(
+        "median",
+        "what the factors of the widths multiply: the median distance within P ∪ U, or 1 "
+        "('absolute')",
     )
     ker_width_factors: tuple[float, ...] = _chosen(
         (0.525, 1.375),
@@ -83,6 +96,17 @@ class Protocol:
     clip_coefficients: bool = _chosen(
         False, "uLSIF's coefficients are not clipped at 0: clipping costs up to 25 points"
     )
+    correction: str = _chosen(
+        "none",
+        "risk minimisation uses the unbiased risk ('none'), or the non-negative one with its "
+        "negative part cut at 0 ('max') or ascended ('ascent')",
+    )
+    initial_weights: str = _chosen(
+        "zero",
+        "all weights start at 0 ('zero'), or Gaussian with variance 1/features ('lecun', Chainer's "
+        "default), with which raw features of 10² to 10³ begin with scores as large",
+    )
+    ker_bias: bool = _chosen(True, "the Ker models have a bias; it changes little")
     learning_rate: float = _chosen(1e-3, "AMSGrad's default in Chainer")
     n_batches: int = _chosen(5, "mini-batches per epoch: 100 P and 400 U rows each")
     n_steps: int = _chosen(
@@ -120,6 +144,11 @@ class Protocol:
         positive_int("n_folds", self.n_folds, least=2)
         object.__setattr__(self, "learning_rate", positive("learning_rate", self.learning_rate))
         one_of("counts", self.counts, ("exact", "binomial"))
+        one_of("feature_scaling", self.feature_scaling, SCALINGS)
+        one_of("width_unit", self.width_unit, ("median", "absolute"))
+        one_of("correction", self.correction, ("none", *CORRECTIONS[1:]))
+        one_of("initial_weights", self.initial_weights, ("zero", "lecun"))
+        one_of("ker_bias", self.ker_bias, (True, False))
         one_of("center_source", self.center_source, CENTER_SOURCES)
         one_of("ker_scaling", self.ker_scaling, ("rms", "none"))
         one_of("ker_width", self.ker_width, ("ratio", "risk"))

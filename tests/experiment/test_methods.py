@@ -6,7 +6,7 @@ import pytest
 from pu_shift import stacking
 from pu_shift._seeds import child
 from pu_shift.experiment import methods
-from pu_shift.experiment.methods import TrainingSet, basis_scales
+from pu_shift.experiment.methods import TrainingSet, basis_scales, feature_scales
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.settings import EXTRA_METHODS, METHODS
 from pu_shift.kernels import choose_centers
@@ -140,7 +140,9 @@ def test_risk_minimisation_trains_one_stack_per_width(method, monkeypatch):
     assert sizes == [stack] * (2 if method.endswith("Ker") else 1)
 
 
-def one_at_a_time(method, given, criterion="surrogate", scaled=False, n_steps=30):
+def one_at_a_time(
+    method, given, criterion="surrogate", scaled=False, n_steps=30, random=False, **options
+):
     """Train each candidate and fold alone, then refit the best: no stack anywhere."""
     loss, loss_value = LOSS[method[:2]]
     chosen_by = loss_value if criterion == "surrogate" else lambda z: (z <= 0).astype(float)
@@ -156,7 +158,9 @@ def one_at_a_time(method, given, criterion="surrogate", scaled=False, n_steps=30
         if scaled:
             scales = np.sqrt((np.concatenate(features[:2]) ** 2).mean(axis=0))
             features = [bases / scales for bases in features]
-        model = LinearModel(features[0].shape[1])
+        d = features[0].shape[1]
+        start = np.random.default_rng(child(SEED, 4)).normal(0, d**-0.5, (d, 1)) if random else 0.0
+        model = LinearModel(d, initial_w=start)
         train(
             model,
             *features[:2],
@@ -170,6 +174,7 @@ def one_at_a_time(method, given, criterion="surrogate", scaled=False, n_steps=30
             weights_p=(folds[0] != held_out).astype(np.float32),
             weights_u=(folds[1] != held_out).astype(np.float32),
             seed=child(SEED, 3),
+            **options,
         )
         return [model.W.array[:, 0] @ rows.T + model.b.array[0] for rows in features]
 
@@ -199,6 +204,78 @@ def test_the_stack_equals_training_each_candidate_and_fold_alone(method):
         assert fitted[given].hyper["step"] == 30
         np.testing.assert_allclose(fitted[given].decide(X), scores, rtol=1e-3, atol=1e-3)
         assert np.std(scores) > 0.01
+
+
+LONG = {"n_steps": 300, "ker_steps": 300}
+
+
+@pytest.mark.parametrize("method", RISK)
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ({"initial_weights": "lecun"}, {"random": True}),
+        # Steps enough for the estimated risk of the negatives to become negative.
+        ({"correction": "max", **LONG}, {"correction": "max", "n_steps": 300}),
+        ({"correction": "ascent", **LONG}, {"correction": "ascent", "n_steps": 300}),
+        ({"ker_bias": False}, {"train_bias": False}),
+    ],
+)
+def test_each_choice_of_the_training_is_made(method, field, options):
+    if "ker_bias" in field and method.endswith("Lin"):
+        options = {}
+    fitted = training_set(changed(**field)).fit(method, GIVEN)
+    plain = {name: value for name, value in field.items() if name in LONG}
+    as_ever = training_set(changed(**plain)).fit(method, GIVEN)
+    for given in GIVEN:
+        (width, lam), scores, risks = one_at_a_time(method, given, **options)
+        assert risks[1] - risks[0] > 1e-5, "too close a choice to compare"
+        np.testing.assert_allclose(fitted[given].hyper["width"], width, rtol=1e-5)
+        assert fitted[given].hyper["lam"] == lam
+        np.testing.assert_allclose(fitted[given].decide(X), scores, rtol=1e-3, atol=1e-3)
+    same = [np.array_equal(fitted[given].decide(X), as_ever[given].decide(X)) for given in GIVEN]
+    assert all(same) if not options else not all(same)
+
+
+SCALINGS = {
+    "standard": lambda rows: (rows.mean(axis=0), rows.std(axis=0)),
+    "minmax": lambda rows: (rows.min(axis=0), np.ptp(rows, axis=0)),
+    "max": lambda rows: (0.0, np.abs(rows).max()),
+}
+
+
+@pytest.mark.parametrize("method", [*METHODS, *EXTRA_METHODS])
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_scaled_features_are_those_of_scaled_data(method, scaling):
+    shift, scale = SCALINGS[scaling](np.concatenate([P, U]).astype(np.float64))
+    parts = [((rows - shift) / scale).astype(np.float32) for rows in (P, U, X)]
+    by_hand = TrainingSet(*parts[:2], PRIOR, PROTOCOL, SEED).fit(method, GIVEN)
+    fitted = training_set(changed(feature_scaling=scaling)).fit(method, GIVEN)
+    for given in GIVEN:
+        expected = by_hand[given].decide(parts[2])
+        np.testing.assert_allclose(fitted[given].decide(X), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_a_constant_feature_survives_scaling(scaling):
+    rows = np.array([[1.0, 5.0], [3.0, 5.0]], np.float32)
+    shift, scale = feature_scales([rows[:1], rows[1:]], scaling)
+    assert np.isfinite((rows - shift) / scale).all()
+    assert shift.dtype == scale.dtype == np.float32
+    assert feature_scales([rows, rows], "none") is None
+
+
+@pytest.mark.parametrize("method", ["p/u uLSIF", "u/p uLSIF", "DH-Ker", "Sq-Ker"])
+def test_absolute_widths_are_the_factors_themselves(method):
+    widths = [0.5 * median(), 1.0 * median()]
+    protocol = changed(width_unit="absolute", width_factors=widths, ker_width_factors=widths)
+    absolute, in_medians = (
+        data.fit(method, GIVEN) for data in (training_set(protocol), training_set())
+    )
+    for given in GIVEN:
+        assert absolute[given].hyper["width"] in widths
+        np.testing.assert_allclose(
+            absolute[given].decide(X), in_medians[given].decide(X), rtol=1e-2, atol=1e-3
+        )
 
 
 @pytest.mark.parametrize("method", ["DH-Ker", "Sq-Ker"])
