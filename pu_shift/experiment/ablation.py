@@ -16,13 +16,15 @@ from pu_shift._checks import positive_int
 from pu_shift.device import DeviceError
 from pu_shift.experiment.compare import headline
 from pu_shift.experiment.protocol import Protocol, load_protocol
+from pu_shift.experiment.rules import score_rules
 from pu_shift.experiment.runner import run_all
 from pu_shift.experiment.settings import DATASETS, GUIDES, METHODS, TABLES
 from pu_shift.experiment.store import write_atomic
-from pu_shift.experiment.sweep import sweep
+from pu_shift.experiment.sweep import Grid, printed_ker_cells, record_all, sweep
 
 RATIO = ("u/p uLSIF", "p/u uLSIF")
 KER = ("DH-Ker", "Sq-Ker")
+LIN = ("DH-Lin", "Sq-Lin")
 RISK = ("DH-Lin", "DH-Ker", "Sq-Lin", "Sq-Ker")
 
 
@@ -60,6 +62,36 @@ VARIANTS = (
     Variant("25 mini-batches", {"n_batches": 25}, RISK),
     Variant("selection by the zero-one risk", {"criterion": "zero_one"}, RISK),
     Variant("binomial class counts", {"counts": "binomial"}),
+    Variant("standardised features", {"feature_scaling": "standard"}),
+    Variant("every feature in [0, 1]", {"feature_scaling": "minmax"}),
+    Variant("features over the largest of all", {"feature_scaling": "max"}),
+    Variant(
+        "uLSIF widths 1e-3 … 10, absolute",
+        {"width_unit": "absolute", "width_factors": [1e-3, 1e-2, 1e-1, 1.0, 10.0]},
+        RATIO,
+    ),
+    Variant("random (LeCun) initial weights", {"initial_weights": "lecun"}, RISK),
+    Variant("non-negative risk (max)", {"correction": "max"}, RISK),
+    Variant("non-negative risk (ascent)", {"correction": "ascent"}, RISK),
+    Variant("Ker without a bias", {"ker_bias": False}, KER),
+    Variant("λ of Lin 0 only", {"lin_lams": [0.0]}, LIN),
+    Variant("λ of Lin 0.1, 1, 10", {"lin_lams": [0.1, 1.0, 10.0]}, LIN),
+    Variant("all rows in every step", {"n_batches": 1}, RISK),
+    Variant("learning rate 3e-4", {"learning_rate": 3e-4}, RISK),
+    Variant("λ of Lin 0 only, ten times the steps", {"n_steps": 5000, "lin_lams": [0.0]}, LIN),
+    # Several fields at once: the squared loss at its minimum, in closed form but for rounding.
+    Variant(
+        "Ker converged: width 1/2, λ 1e-2, 100 centres, not scaled",
+        {
+            "ker_scaling": "none",
+            "ker_width_factors": [1 / 2],
+            "ker_lams": [1e-2],
+            "ker_centers": 100,
+            "ker_steps": 5000,
+            "learning_rate": 1e-2,
+        },
+        KER,
+    ),
 )
 
 
@@ -145,6 +177,38 @@ def effects(comparisons: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return table.merge(reference[columns], how="left", on="method", suffixes=("", "_chosen"))
 
 
+def by_dataset(comparisons: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Tabulate mean Δ and consistent cells per variant, method and dataset.
+
+    Parameters
+    ----------
+    comparisons
+        Variant to its comparison.
+
+    Returns
+    -------
+    DataFrame
+        Columns variant, method, dataset, cells, consistent, mean_delta and
+        mean_abs_delta, in points.
+
+    Examples
+    --------
+    >>> cells = pd.DataFrame({"method": "DH-Lin", "dataset": "susy", "delta": [1.0, -3.0],
+    ...                       "consistent": [True, False]})
+    >>> by_dataset({"chosen": cells}).iloc[:, 3:].values.tolist()
+    [[2.0, 1.0, -1.0, 2.0]]
+    """
+    cells = pd.concat([frame.assign(variant=name) for name, frame in comparisons.items()])
+    cells = cells.assign(distance=cells["delta"].abs())
+    groups = cells.groupby(["variant", "method", "dataset"], sort=False)
+    return groups.agg(
+        cells=("delta", "size"),
+        consistent=("consistent", "sum"),
+        mean_delta=("delta", "mean"),
+        mean_abs_delta=("distance", "mean"),
+    ).reset_index()
+
+
 def markdown(table: pd.DataFrame) -> str:
     """Lay out the effects as a table: a row per variant, a column per method.
 
@@ -181,6 +245,47 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def search_rules(
+    out: Path,
+    n_trials: int,
+    jobs: int,
+    grid: Grid | None = None,
+    datasets: Sequence[str] = DATASETS,
+) -> pd.DataFrame:
+    """Map the Ker models and score rules for their width, into two files.
+
+    Parameters
+    ----------
+    out
+        The folder of ``ker_sweep.csv`` and ``ker_rules.csv``; trained models' accuracies
+        are kept below it and not computed again.
+    n_trials, jobs
+        Trials and processes.
+    grid, datasets
+        What to train, and on which data.
+
+    Returns
+    -------
+    DataFrame
+        The best rules, see :func:`pu_shift.experiment.rules.score_rules`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> grid = Grid(("none",), (5,), (0.5, 1.0), (1,), (0.1,))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     len(search_rules(Path(folder), 2, 1, grid, ["banana"]))
+    3
+    """
+    grid, cells = grid or Grid(), printed_ker_cells()
+    cells = cells[cells["dataset"].isin(datasets)].reset_index(drop=True)
+    records = record_all(grid, cells, n_trials, out / "runs" / "map", jobs)
+    rules = score_rules(records, grid, cells, jobs=jobs)
+    for name, table in (("sweep", sweep(records, grid, cells)), ("rules", rules)):
+        write_atomic(out / f"ker_{name}.csv", table.round(2).to_csv(index=False))
+    return rules
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the ablation from the command line.
 
@@ -205,16 +310,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU")
     parser.add_argument("--only", nargs="+", help="names of variants to run")
     parser.add_argument(
-        "--sweep", action="store_true", help="map the Ker models instead, into ker_sweep.csv"
+        "--sweep",
+        action="store_true",
+        help="map the Ker models instead, into ker_sweep.csv, and score rules for their width, "
+        "into ker_rules.csv",
     )
     options = parser.parse_args(argv)
     out, comparisons = Path(options.out), {}
     try:
         if options.sweep:
-            positive_int("--trials", options.trials)
-            table = sweep(n_trials=options.trials, jobs=cpu_count())
-            out.mkdir(parents=True, exist_ok=True)
-            write_atomic(out / "ker_sweep.csv", table.round(2).to_csv(index=False))
+            # A rule is judged by the spread of its trials.
+            positive_int("--trials", options.trials, least=2)
+            rules = search_rules(out, options.trials, cpu_count())
+            print(f"{rules['rules'].sum():,} rules scored, the best of each kind in {out}")
+            print(rules.head(10).to_string(index=False))
             return 0
         for variant in VARIANTS:
             if options.only and variant.name not in options.only:
@@ -231,6 +340,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             table = effects(comparisons)
             write_atomic(out / "ablation.csv", table.round(4).to_csv(index=False))
             write_atomic(out / "ablation.md", markdown(table) + "\n")
+            table = by_dataset(comparisons)
+            write_atomic(out / "ablation_datasets.csv", table.round(2).to_csv(index=False))
     except (ValueError, OSError, DeviceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

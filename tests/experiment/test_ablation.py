@@ -6,6 +6,7 @@ import pytest
 from pu_shift.experiment import ablation
 from pu_shift.experiment.protocol import Protocol, load_protocol
 from pu_shift.experiment.settings import BLOCK, METHODS
+from pu_shift.experiment.sweep import Grid
 
 
 def frame(deltas, consistent, method="DH-Lin"):
@@ -56,6 +57,30 @@ def test_effects_by_hand():
     assert lines[3] == "| other | 100 % · 0.5 |  |"
 
 
+def test_effects_by_dataset_by_hand():
+    other = frame([4.0], [0]).assign(dataset="susy")
+    table = ablation.by_dataset({"a": pd.concat([frame([1.0, -3.0], [1, 0]), other])})
+    assert table["dataset"].tolist() == ["magic", "susy"]
+    assert table["mean_delta"].tolist() == [-1.0, 4.0]
+    assert table["mean_abs_delta"].tolist() == [2.0, 4.0]
+    assert table[["cells", "consistent"]].values.tolist() == [[2, 1], [1, 0]]
+
+
+def test_the_search_is_written_and_refuses_a_single_trial(tmp_path, monkeypatch, capsys):
+    grid = Grid(("none",), (5,), (0.5, 1.0), (1,), (0.1,))
+    search = ablation.search_rules
+    monkeypatch.setattr(
+        ablation, "search_rules", lambda *options: search(*options, grid, ["banana"])
+    )
+    assert ablation.main(["--sweep", "--trials", "2", "--out", str(tmp_path / "new")]) == 0
+    assert capsys.readouterr().out.startswith("4 rules scored, the best of each kind in ")
+    rules = pd.read_csv(tmp_path / "new/ker_rules.csv")
+    assert rules["rules"].sum() == 4
+    assert len(pd.read_csv(tmp_path / "new/ker_sweep.csv")) == 4
+    assert ablation.main(["--sweep", "--trials", "1", "--out", str(tmp_path)]) == 2
+    assert "--trials must be an integer >= 2, got 1" in capsys.readouterr().err
+
+
 def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
     def run(variant, folder, trials, gpu):
         assert (trials, gpu) == (3, -1)
@@ -72,6 +97,7 @@ def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
     assert ablation.main([*arguments, "chosen protocol", "twice the steps"]) == 2
     assert capsys.readouterr().err == "error: no luck\n"
     assert pd.read_csv(tmp_path / "ablation.csv")["variant"].tolist() == ["chosen protocol"]
+    assert pd.read_csv(tmp_path / "ablation_datasets.csv")["dataset"].tolist() == ["magic"]
     assert "half the steps" not in (tmp_path / "ablation.md").read_text(encoding="utf-8")
 
 
