@@ -27,6 +27,25 @@ REFERENCE = ROOT / "results" / "reference"
 FILLED = ("README.md", "docs/REPRODUCTION.md", "docs/which_method.md")
 # Our models count as better than the printed ones from this mean difference on.
 BETTER = 2.0
+# Choices whose effect the reproduction page shows for each dataset.
+CHOICES = (
+    ("standardised features", ("u/p uLSIF", "p/u uLSIF", "DH-Lin", "Sq-Lin")),
+    ("every feature in [0, 1]", ("p/u uLSIF", "DH-Lin", "Sq-Lin")),
+    ("features over the largest of all", ("DH-Lin", "Sq-Lin")),
+    ("coefficients clipped at 0", ("u/p uLSIF", "p/u uLSIF")),
+    ("λ of uLSIF from 1e-3", ("u/p uLSIF", "p/u uLSIF")),
+    ("uLSIF widths 1e-3 … 10, absolute", ("u/p uLSIF", "p/u uLSIF")),
+    ("random (LeCun) initial weights", ("DH-Lin", "Sq-Lin", "DH-Ker", "Sq-Ker")),
+    ("non-negative risk (max)", ("DH-Lin", "Sq-Lin", "DH-Ker", "Sq-Ker")),
+    ("non-negative risk (ascent)", ("DH-Lin", "Sq-Lin", "DH-Ker", "Sq-Ker")),
+    ("λ of Lin 0 only", ("DH-Lin", "Sq-Lin")),
+    ("λ of Lin 0.1, 1, 10", ("DH-Lin", "Sq-Lin")),
+    ("twice the steps", ("DH-Lin", "Sq-Lin", "DH-Ker", "Sq-Ker")),
+    ("λ of Lin 0 only, ten times the steps", ("DH-Lin", "Sq-Lin")),
+    ("Ker without a bias", ("DH-Ker", "Sq-Ker")),
+    ("Ker bases not scaled", ("DH-Ker", "Sq-Ker")),
+    ("Ker converged: width 1/2, λ 1e-2, 100 centres, not scaled", ("Sq-Ker",)),
+)
 # Wrong test priors that the guide shows.
 WRONG = (0.3, 0.4, 0.6, 0.7)
 
@@ -149,6 +168,41 @@ def ablation_block() -> str:
     return (ROOT / "results/protocol_search/ablation.md").read_text(encoding="utf-8").strip()
 
 
+def choices_block() -> str:
+    """Return the mean difference on each dataset when a choice is made otherwise."""
+    cells = pd.read_csv(ROOT / "results/protocol_search/ablation_datasets.csv")
+    cells = cells.set_index(["variant", "method", "dataset"])["mean_delta"]
+
+    def row(variant: str, method: str) -> list[str]:
+        return [variant, method, *(f"{cells[variant, method, d]:+.1f}" for d in DATASETS)]
+
+    rows = [row("chosen protocol", method) for method in METHODS]
+    rows += [row(variant, method) for variant, methods in CHOICES for method in methods]
+    return markdown(["choice", "method", *DATASETS], rows)
+
+
+def rules_block() -> str:
+    """Return the best rules for the width of the Ker models, one of each kind."""
+    rules = pd.read_csv(
+        ROOT / "results/protocol_search/ker_rules.csv", dtype={"lams": str}, keep_default_na=False
+    )
+    best = rules.drop_duplicates(["scaling", "n_widths", "direction"])
+    rows = [
+        [
+            rule.scaling,
+            str(rule.centers),
+            str(rule.step),
+            rule.widths.replace(" ", ", "),
+            f"{rule.direction} λ {rule.lams.replace(' ', ' … ')}" if rule.direction else "",
+            f"{rule.distance_dh:.2f} · {rule.consistent_dh}",
+            f"{rule.distance_sq:.2f} · {rule.consistent_sq}",
+        ]
+        for rule in best.itertuples()
+    ]
+    table = markdown(["bases", "centres", "steps", "widths", "by", "DH-Ker", "Sq-Ker"], rows)
+    return f"{rules['rules'].sum():,} rules scored; of each kind the best.\n\n{table}"
+
+
 def study(name: str) -> tuple[pd.DataFrame, int]:
     """Return the summary of a study and its number of trials."""
     cells = pd.read_csv(REFERENCE / name / "summary.csv")
@@ -252,6 +306,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "better": better_block,
     "claims": claims_block,
     "ablation": ablation_block,
+    "choices": choices_block,
+    "rules": rules_block,
     "told": told_block,
     "asymmetric": asymmetric_block,
     "equivalence": equivalence_block,

@@ -132,22 +132,17 @@ def score_rules(
     >>> table[["n_widths", "rules"]].values.tolist()
     [[1, 2], [2, 1], [2, 1]]
     """
-    places = cells.groupby(["dataset", "prior"]).indices
+    sets = cells.groupby(["dataset", "prior"])
     tasks = []
     for n_centers in grid.centers:
-        trials = [
-            (records[dataset, prior, n_centers], rows) for (dataset, prior), rows in places.items()
-        ]
-        # (cells, trials, …): a cell has the scores of its training set.
-        shape = (len(cells), len(trials[0][0]))
-        scores = np.empty((*shape, *trials[0][0][0].scores.shape))
-        accuracies = np.empty((*shape, *trials[0][0][0].accuracies.shape[:-1]))
-        for found, rows in trials:
-            scores[rows] = [one.scores for one in found]
-            accuracies[rows] = np.moveaxis(np.stack([one.accuracies for one in found]), -1, 0)
+        found = [records[dataset, prior, n_centers] for dataset, prior in sets.indices]
+        scores = np.array([[one.scores for one in trials] for trials in found])
+        accuracies = np.empty((len(cells), len(found[0]), *found[0][0].accuracies.shape[:-1]))
+        for trials, rows in zip(found, sets.indices.values()):
+            accuracies[rows] = np.moveaxis(np.array([one.accuracies for one in trials]), -1, 0)
         tasks += [
             ({"scaling": scaling, "centers": n_centers, "step": step},
-             np.ascontiguousarray(accuracies[:, :, s, :, t]), scores)
+             np.ascontiguousarray(accuracies[:, :, s, :, t]), scores, sets.ngroup().to_numpy())
             for s, scaling in enumerate(grid.scalings)
             for t, step in enumerate(grid.steps)
         ]  # fmt: skip
@@ -159,29 +154,34 @@ def _best(
     setting: dict[str, object],
     accuracies: np.ndarray,
     scores: np.ndarray,
+    sets: np.ndarray,
     grid: Grid,
     cells: pd.DataFrame,
     largest: int,
 ) -> pd.DataFrame:
     """Score every rule at one scaling, number of centres and step: the best of each kind.
 
-    ``accuracies`` is (cells, trials, widths), ``scores`` (cells, trials,
-    directions, widths, λ).
+    ``accuracies`` is (cells, trials, widths), ``scores`` (training sets, trials,
+    directions, widths, λ), and ``sets`` tells the training set of each cell.
     """
+
+    def chosen(rule: Rule) -> np.ndarray:
+        places = choose(rule, scores)[sets]
+        return np.take_along_axis(accuracies, places[..., None], 2)[..., 0]
+
     printed, se = cells["mean"].to_numpy(), cells["se"].to_numpy()
     hinge = cells["method"].str.startswith("DH").to_numpy()
     best: dict[tuple[int, int], tuple[float, Rule]] = {}
     counts: dict[tuple[int, int], int] = {}
     for rule in all_rules(len(grid.factors), len(grid.lams), largest):
         kind = rule.direction, len(rule.widths)
-        taken = np.take_along_axis(accuracies, choose(rule, scores)[..., None], 2)[..., 0]
-        distance = float(np.abs(taken.mean(axis=1) - printed).mean())
+        distance = float(np.abs(chosen(rule).mean(axis=1) - printed).mean())
         counts[kind] = counts.get(kind, 0) + 1
         if kind not in best or distance < best[kind][0]:
             best[kind] = distance, rule
     rows = []
     for kind, (distance, rule) in best.items():
-        taken = np.take_along_axis(accuracies, choose(rule, scores)[..., None], 2)[..., 0]
+        taken = chosen(rule)
         n = taken.shape[1]
         means, errors = taken.mean(axis=1), taken.std(axis=1, ddof=1) / n**0.5
         t, df = welch(means, errors, n, printed, se, PAPER_TRIALS)
