@@ -246,9 +246,10 @@ def kernels_from_distances(distances: Any, widths: Any) -> Iterator[tuple[int, A
     widest, squarings = np.inf, 0
     for place in np.argsort(-widths):
         # (widest/σ)² = 2^power; what is left of it is the relative error of the exponent.
-        quotient = float(widest / widths[place]) ** 2
+        quotient = widest / float(widths[place])
+        quotient *= quotient  # a power would raise where this gives infinity
         power = round(np.log2(quotient)) if quotient < 2.0**MOST_SQUARINGS else -1
-        if exact and 0 <= power <= MOST_SQUARINGS and abs(quotient / 2.0**power - 1.0) < 1e-14:
+        if exact and power >= 0 and abs(quotient / 2.0**power - 1.0) < 1e-14:
             for _ in range(power - squarings):
                 kernel = kernel * kernel
         else:

@@ -61,6 +61,15 @@ def test_kernels_of_many_widths_are_those_of_each(dtype, rtol, widths):
         np.testing.assert_allclose(found[place], expected, rtol=rtol, atol=1e-300)
 
 
+def test_widths_as_far_apart_as_numbers_go():
+    distances = np.array([[0.0, 1.0]])
+    found = dict(kernels.kernels_from_distances(distances, [1e-150, 1e150]))
+    np.testing.assert_array_equal(found[0], [[1.0, 0.0]])
+    np.testing.assert_array_equal(found[1], [[1.0, 1.0]])
+    with pytest.raises(ValueError, match="width must be larger for float64"):
+        list(kernels.kernels_from_distances(distances, [1e-200, 1.0]))
+
+
 def test_no_n_by_m_by_d_temporary():
     X = np.ones((2000, 300))
     X[:, 0] = np.arange(2000)
