@@ -281,8 +281,9 @@ def search_rules(
     cells = cells[cells["dataset"].isin(datasets)].reset_index(drop=True)
     records = record_all(grid, cells, n_trials, out / "runs" / "map", jobs)
     rules = score_rules(records, grid, cells, jobs=jobs)
+    digits = {"factor": 4, **dict.fromkeys(["delta", *rules.filter(like="distance")], 2)}
     for name, table in (("sweep", sweep(records, grid, cells)), ("rules", rules)):
-        write_atomic(out / f"ker_{name}.csv", table.round(2).to_csv(index=False))
+        write_atomic(out / f"ker_{name}.csv", table.round(digits).to_csv(index=False))
     return rules
 
 
