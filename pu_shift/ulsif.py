@@ -495,8 +495,7 @@ def loo_losses(
     features = xp.astype(features, xp.float64, copy=False)
     turn, m = xp.matrix_transpose(vectors), features.shape[1] // 2
     p_nu, p_de = xp.matmul(turn, features[:, :m]), xp.matmul(turn, features[:, m:])
-    shifted = values + beside(lams, values)[:, None] * ((n_de - 1) / n_de)
-    inverse = 1.0 / shifted
+    inverse = 1.0 / (values + beside(lams, values)[:, None] * ((n_de - 1) / n_de))
     whole = n_nu * xp.matmul(turn, h)
     # (λ, pairs) arrays of φᵀB⁻¹φ; column i of n_nu·S_i·ĥ − S_i·φ(x^nu_i) is then
     # B⁻¹(n_nu·ĥ − p_nu_i + along_i·p_de_i).

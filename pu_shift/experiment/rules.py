@@ -20,7 +20,6 @@ from pu_shift.experiment.compare import LEVEL, PAPER_TRIALS, welch
 from pu_shift.experiment.sweep import DIRECTIONS, Grid, Record
 
 LARGEST = 3
-KIND = ["scaling", "centers", "step", "direction", "n_widths"]
 
 
 class Rule(NamedTuple):

@@ -83,10 +83,10 @@ def test_what_is_finished_is_not_trained_again(tmp_path, monkeypatch):
     grid = Grid(("none",), (5,), (1.0,), (1,), (0.1,))
     first = record_all(grid, cells, 1, tmp_path)
     monkeypatch.setattr(module, "train", None)  # a call would fail
-    # Another number of centres in the grid does not make the finished ones unfinished.
     again = record_all(grid, cells, 1, tmp_path)
     for one, other in zip(first["banana", 0.4, 5], again["banana", 0.4, 5]):
         np.testing.assert_array_equal(one.accuracies, other.accuracies)
+    # What is new in the grid is trained, which is what fails here.
     with pytest.raises(TypeError):
         record_all(replace(grid, centers=(5, 6)), cells, 1, tmp_path)
 
