@@ -230,32 +230,38 @@ class DensityRatio:
         for start in range(0, len(rows), self._chunk_rows):
             yield take_rows(X, rows[start : start + self._chunk_rows])
 
-    def _sums(self, X: Any, folds: np.ndarray, n_folds: int, squares: bool) -> Any:
+    def _sums(
+        self,
+        X: Any,
+        squares: bool,
+        folds: np.ndarray | None = None,
+        n_folds: int = 1,
+        rows: np.ndarray | None = None,
+    ) -> Any:
         """Sum φ, or φφᵀ if asked, over the rows of each fold, for each width.
 
-        Returns a (W, F, b) or (W, F, b, b) array, in float64.
+        Without ``folds`` there is one; with ``rows``, only these are summed. Returns a
+        (W, F, b) or (W, F, b, b) array, in float64.
         """
         xp = array_namespace(X)
-        shape = len(self.widths), n_folds
-        sums: list[Any] = [0.0] * (shape[0] * n_folds)
+        b = X.shape[1] + 1 if self.basis == "linear" else self.centers.shape[0]
+        sums = beside(np.zeros((len(self.widths), n_folds) + (b,) * (1 + squares)), X)
         start = 0
-        for chunk in self._chunks(X):
-            here = folds[start : start + chunk.shape[0]]
+        for chunk in self._chunks(X, rows):
+            order, bounds = None, [0, chunk.shape[0]]
+            if folds is not None:
+                here = folds[start : start + chunk.shape[0]]
+                order = np.argsort(here, kind="stable")
+                bounds = np.searchsorted(here[order], np.arange(n_folds + 1)).tolist()
             start += chunk.shape[0]
-            order = np.argsort(here, kind="stable")
-            bounds = np.searchsorted(here[order], np.arange(n_folds + 1))
-            by_width = self._features(chunk, self.widths, order if n_folds > 1 else None)
-            for w, features in by_width:
+            for w, features in self._features(chunk, self.widths, order):
                 for fold in range(n_folds):
-                    part = features[int(bounds[fold]) : int(bounds[fold + 1]), :]
+                    part = features[bounds[fold] : bounds[fold + 1], :]
                     if squares:
-                        gram = xp.matmul(xp.matrix_transpose(part), part)
-                        total = xp.astype(gram, xp.float64, copy=False)
+                        sums[w, fold, :, :] += _gram(xp.matrix_transpose(part))
                     else:
-                        total = xp.sum(part, axis=0, dtype=xp.float64)
-                    place = w * n_folds + fold
-                    sums[place] = sums[place] + total
-        return xp.reshape(xp.stack(sums), (*shape, *sums[0].shape))
+                        sums[w, fold, :] += xp.sum(part, axis=0, dtype=xp.float64)
+        return sums
 
     def _forget_samples(self) -> None:
         """Drop the samples: a fitted ratio needs the centres only."""
@@ -354,34 +360,19 @@ class ULSIF(DensityRatio):
         super().__init__(
             numerator, denominator, n_centers, centers, widths, basis, bounds, chunk_rows, seed
         )
-        n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
         single = len(self.widths) * len(self.lams) == 1
-        self.n_folds = 1
-        folds_nu, folds_de = np.zeros(n_nu, dtype=int), np.zeros(n_de, dtype=int)
-        if selection == "kfold" and not single:
-            self.n_folds = n_folds
-            folds_nu = assign_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
-            folds_de = assign_folds("denominator", n_de, n_folds, child(seed, 2, 1))
-        h_sums = self._sums(self._numerator, folds_nu, self.n_folds, squares=False)
-        H_sums = self._sums(self._denominator, folds_de, self.n_folds, squares=True)
-        xp = array_namespace(h_sums)
-        h = xp.sum(h_sums, axis=1) / n_nu
-        H = xp.sum(H_sums, axis=1) / n_de
-        eigen = None
-        if single:
-            w, lam_place = 0, 0
-            self.scores = np.full((1, 1), np.nan)
+        leave_one_out = selection == "loo" and not single
+        self.n_folds = 1 if single or leave_one_out else n_folds
+        if leave_one_out:
+            scores, h, eigen = self._leave_one_out()
         else:
-            if selection == "kfold":
-                counts = [np.bincount(folds, minlength=n_folds) for folds in (folds_nu, folds_de)]
-                scores = self._kfold_scores(h_sums, H_sums, *counts)
-            else:
-                eigen = [_eigh(H[w, :, :]) for w in range(len(self.widths))]
-                scores = self._loo_scores(h, eigen)
+            scores, h, H = self._k_fold(single)
+        self.scores, w, lam_place = scores, 0, 0
+        if not single:
             w, lam_place = self._choose(scores, {"widths": self.widths, "lams": self.lams})
         self.width, self.lam = float(self.widths[w]), float(self.lams[lam_place])
         lam = self.lams[lam_place : lam_place + 1]
-        parts = eigen[w] if eigen else _eigh(H[w, :, :])
+        parts = eigen[w] if leave_one_out else _eigh(H[w, :, :])
         solution = _solve_all(parts, h[w, :], lam, self._rounding())
         self.coefficients = self._clip(solution)[:, 0]
         self._forget_samples()
@@ -393,47 +384,76 @@ class ULSIF(DensityRatio):
         """Relative rounding error of the sums, which are of the samples' precision."""
         return float(array_namespace(self._numerator).finfo(self._numerator.dtype).eps)
 
-    def _kfold_scores(
-        self, h_sums: Any, H_sums: Any, n_nu: np.ndarray, n_de: np.ndarray
-    ) -> np.ndarray:
-        """Held-out ½θᵀHθ − hᵀθ, averaged over the folds: (W, L)."""
-        xp = array_namespace(h_sums)
-        n_nu = beside(n_nu.astype(np.float64), h_sums)[:, None]
-        n_de = beside(n_de.astype(np.float64), h_sums)[:, None, None]
-        # Training sums are the totals less the fold's own: no second pass.
-        h = (xp.sum(h_sums, axis=1, keepdims=True) - h_sums) / (xp.sum(n_nu) - n_nu)
-        H = (xp.sum(H_sums, axis=1, keepdims=True) - H_sums) / (xp.sum(n_de) - n_de)
-        theta = self._clip(_solve_all(_eigh(H), h, self.lams, self._rounding()))
-        held_out = 0.5 * xp.sum(theta * xp.matmul(H_sums / n_de, theta), axis=-2)
-        held_out = held_out - xp.sum((h_sums / n_nu)[..., None] * theta, axis=-2)
-        return to_numpy(xp.mean(held_out, axis=1))
+    def _k_fold(self, single: bool) -> tuple[np.ndarray, Any, Any]:
+        """Held-out ½θᵀHθ − hᵀθ, averaged over the folds: (W, L), or NaN for a single candidate.
 
-    def _loo_scores(self, h: Any, eigen: list[tuple[Any, Any]]) -> np.ndarray:
-        """Exact leave-one-out score of every width and λ: (W, L)."""
+        Also ĥ and Ĥ of each width.
+        """
         n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
+        folds_nu = folds_de = None
+        if not single:
+            folds_nu = assign_folds("numerator", n_nu, self.n_folds, child(self._seed, 2, 0))
+            folds_de = assign_folds("denominator", n_de, self.n_folds, child(self._seed, 2, 1))
+        h_sums = self._sums(self._numerator, False, folds_nu, self.n_folds)
+        H_sums = self._sums(self._denominator, True, folds_de, self.n_folds)
+        xp = array_namespace(h_sums)
+        h_sum, H_sum = (xp.sum(sums, axis=1, keepdims=True) for sums in (h_sums, H_sums))
+        scores = np.full((1, 1), np.nan)
+        if folds_nu is not None and folds_de is not None:
+            counts = (np.bincount(folds, minlength=self.n_folds) for folds in (folds_nu, folds_de))
+            in_nu, in_de = (beside(count.astype(np.float64), h_sums)[:, None] for count in counts)
+            in_de = in_de[:, :, None]
+            # Training sums are the totals less the fold's own: no second pass.
+            h, H = (h_sum - h_sums) / (n_nu - in_nu), (H_sum - H_sums) / (n_de - in_de)
+            theta = self._clip(_solve_all(_eigh(H), h, self.lams, self._rounding()))
+            held_out = 0.5 * xp.sum(theta * xp.matmul(H_sums / in_de, theta), axis=-2)
+            held_out = held_out - xp.sum((h_sums / in_nu)[..., None] * theta, axis=-2)
+            scores = to_numpy(xp.mean(held_out, axis=1))
+        return scores, h_sum[:, 0, ...] / n_nu, H_sum[:, 0, ...] / n_de
+
+    def _leave_one_out(self) -> tuple[np.ndarray, Any, dict[int, tuple[Any, Any]]]:
+        """Exact leave-one-out score of every width and λ: (W, L).
+
+        Also ĥ and the eigendecomposition of Ĥ of each width.
+        """
+        samples = self._numerator, self._denominator
+        n_nu, n_de = (X.shape[0] for X in samples)
         m = min(n_nu, n_de)
-        totals = [0.0] * len(self.widths)
         # At random, because files are often sorted.
-        order_nu, order_de = (
-            np.random.default_rng(child(self._seed, 3, part)).permutation(n)[:m]
-            for part, n in enumerate((n_nu, n_de))
+        pairs = [
+            np.random.default_rng(child(self._seed, 3, part)).permutation(X.shape[0])[:m]
+            for part, X in enumerate(samples)
+        ]
+        # Pairs that fit in one chunk are summed when they are scored, the others before.
+        together = m <= self._chunk_rows
+        h, H = (
+            self._sums(
+                X, squares, rows=np.delete(np.arange(X.shape[0]), paired) if together else None
+            )[:, 0, ...]
+            for X, paired, squares in zip(samples, pairs, (False, True))
         )
-        pairs = zip(
-            self._chunks(self._numerator, order_nu), self._chunks(self._denominator, order_de)
-        )
-        for rows_nu, rows_de in pairs:
-            rows = array_namespace(rows_nu).concat([rows_nu, rows_de])
-            for w, features in self._features(rows, self.widths, columns=True):
+        xp = array_namespace(h)
+        eigen: dict[int, tuple[Any, Any]] = {}
+        totals = [0.0] * len(self.widths)
+        for chunks in zip(*map(self._chunks, samples, pairs)):
+            for w, features in self._features(xp.concat(chunks), self.widths, columns=True):
+                if together:
+                    h[w, :] += xp.sum(features[:, :m], axis=1, dtype=xp.float64)
+                    H[w, :, :] += _gram(features[:, m:])
+                if w not in eigen:
+                    h[w, :] /= n_nu
+                    eigen[w] = _eigh(H[w, :, :] / n_de)
                 totals[w] += loo_losses(
-                    features,
-                    h[w, :],
-                    eigen[w],
-                    self.lams,
-                    n_nu,
-                    n_de,
-                    self.clip_coefficients,
+                    features, h[w, :], eigen[w], self.lams, n_nu, n_de, self.clip_coefficients
                 )
-        return to_numpy(array_namespace(h).stack(totals)) / m
+        return to_numpy(xp.stack(totals)) / m, h, eigen
+
+
+def _gram(features: Any) -> Any:
+    """Sum φφᵀ over the columns, in double precision."""
+    xp = array_namespace(features)
+    gram = xp.matmul(features, xp.matrix_transpose(features))
+    return xp.astype(gram, xp.float64, copy=False)
 
 
 def loo_losses(
@@ -497,42 +517,40 @@ def loo_losses(
     p_nu, p_de = xp.matmul(turn, features[:, :m]), xp.matmul(turn, features[:, m:])
     inverse = 1.0 / (values + beside(lams, values)[:, None] * ((n_de - 1) / n_de))
     whole = n_nu * xp.matmul(turn, h)
+    of_whole = inverse * whole
     # (λ, pairs) arrays of φᵀB⁻¹φ; column i of n_nu·S_i·ĥ − S_i·φ(x^nu_i) is then
     # B⁻¹(n_nu·ĥ − p_nu_i + along_i·p_de_i).
     nu_nu, de_de, nu_de = (
-        xp.matmul(inverse, product) for product in (p_nu * p_nu, p_de * p_de, p_nu * p_de)
+        xp.matmul(inverse, left * right)
+        for left, right in ((p_nu, p_nu), (p_de, p_de), (p_nu, p_de))
     )
-    of_de = xp.matmul(inverse * whole, p_de) - nu_de
+    of_de = xp.matmul(of_whole, p_de) - nu_de
     along = of_de / (n_de - de_de)
-    ratio_de = of_de + along * de_de
-    ratio_nu = xp.matmul(inverse * whole, p_nu) - nu_nu + along * nu_de
+    of_nu = xp.matmul(of_whole, p_nu) - nu_nu
+    ratios = xp.stack([of_nu + along * nu_de, of_de + along * de_de], axis=1)
     if clip:
-        theta = xp.matmul(inverse * whole, turn)
-        doubt = xp.sqrt(xp.matmul(inverse, turn * turn))
-        doubt = doubt * xp.max(xp.sqrt(nu_nu) + xp.abs(along) * xp.sqrt(de_de), axis=1)[:, None]
+        theta = xp.matmul(of_whole, turn)
+        change = nu_nu + along * (along * de_de - 2.0 * nu_de)
+        most = positive_part(xp.max(change, axis=1))[:, None]
+        doubt = xp.sqrt(xp.matmul(inverse, turn * turn) * most)
         # The clipped ratio is a sum over the positive coefficients, or the ratio less that
         # over the negative ones: whichever may have fewer terms.
-        maybe = to_numpy(theta > -doubt), to_numpy(theta < doubt)
-        positive, negative = (part.sum(axis=1) for part in maybe)
-        base = whole[:, None] - p_nu
-        for j in range(len(lams)):
-            terms, sign = (maybe[0][j], 1.0) if positive[j] <= negative[j] else (maybe[1][j], -1.0)
-            if sign > 0.0:
-                ratio_de[j, :] = ratio_nu[j, :] = 0.0
-            if not min(positive[j], negative[j]):
-                continue
-            places = beside(np.flatnonzero(terms), features)
-            back = xp.take(vectors, places, axis=0) * (sign * inverse[j, :])
-            moved = along[j, :] * p_de
-            moved += base
-            part = positive_part(xp.matmul(back, moved))
-            both = xp.reshape(xp.take(features, places, axis=0), (-1, 2, m))
-            sums = _sum_products(both, part)
-            ratio_nu[j, :] += sums[0, :]
-            ratio_de[j, :] += sums[1, :]
-    scale = (n_de - 1) / (n_de * (n_nu - 1))
-    ratio_de, ratio_nu = scale * ratio_de, scale * ratio_nu
-    return xp.sum(0.5 * ratio_de * ratio_de - ratio_nu, axis=1)
+        positive, negative = to_numpy(theta > -doubt), to_numpy(theta < doubt)
+        fewer = positive.sum(axis=1, keepdims=True) < negative.sum(axis=1, keepdims=True)
+        ratios *= beside(np.where(fewer, 0.0, 1.0), ratios)[:, :, None]
+        terms = np.where(fewer, positive, negative)
+        candidates, places = (beside(part, features) for part in np.nonzero(terms))
+        signed = inverse * beside(np.where(fewer, 1.0, -1.0), inverse)
+        back = xp.take(vectors, places, axis=0) * xp.take(signed, candidates, axis=0)
+        base, stop = whole[:, None] - p_nu, 0
+        for j, n_terms in enumerate(terms.sum(axis=1).tolist()):
+            here, stop = slice(stop, stop + n_terms), stop + n_terms
+            if n_terms:
+                part = xp.matmul(back[here, :], along[j, :] * p_de + base)
+                both = xp.reshape(xp.take(features, places[here], axis=0), (-1, 2, m))
+                ratios[j, :, :] += _sum_products(both, positive_part(part))
+    ratios *= (n_de - 1) / (n_de * (n_nu - 1))
+    return xp.sum(0.5 * ratios[:, 1, :] ** 2 - ratios[:, 0, :], axis=1)
 
 
 def _sum_products(left: Any, right: Any) -> Any:
@@ -593,7 +611,7 @@ class KLIEP(DensityRatio):
             numerator, denominator, n_centers, centers, widths, "gaussian", bounds, chunk_rows, seed
         )
         n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
-        sums = self._sums(self._denominator, np.zeros(n_de, dtype=int), 1, squares=False)
+        sums = self._sums(self._denominator, squares=False)
         xp = array_namespace(sums)
         means = sums[:, 0, :] / n_de
         self.lam, self.lams = float("nan"), np.array([np.nan])

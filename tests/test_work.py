@@ -73,14 +73,22 @@ def test_leave_one_out_decomposes_once_per_width(count, n_lams, clip):
         selection="loo", clip_coefficients=clip,
     )  # fmt: skip
     assert len(matrices) == len(WIDTHS)
-    # Distances of all rows and of the pairs, the final coefficients, and for each
-    # width the Gram matrix and the closed form.
-    fixed = 3 + 2 + len(WIDTHS) * (1 + 8)
+    # Distances of the pairs and of the other denominators, the final coefficients, and
+    # for each width the Gram matrices of both and the closed form.
+    fixed = 2 + 2 + len(WIDTHS) * (2 + 8)
     if not clip:
         assert len(products) == fixed
     else:
         # The bounds on the coefficients, and what they leave undecided at each λ.
         assert fixed <= len(products) - 2 * len(WIDTHS) <= fixed + len(WIDTHS) * n_lams
+
+
+@pytest.mark.parametrize(("chunk_rows", "passes"), [(10**6, 1), (7, 2)])
+def test_leave_one_out_measures_pairs_of_one_chunk_once(count, chunk_rows, passes):
+    entries = count(ulsif, "squared_distances", lambda X, centers: len(X) * len(centers))
+    ULSIF(X_P, X_U, n_centers=20, widths=WIDTHS, selection="loo", chunk_rows=chunk_rows)
+    n_pairs = 2 * min(len(X_P), len(X_U))
+    assert sum(entries) == 20 * (len(X_P) + len(X_U) + (passes - 1) * n_pairs)
 
 
 def test_clipping_computes_only_coefficients_whose_sign_is_in_doubt(count):
