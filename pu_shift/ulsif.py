@@ -479,9 +479,10 @@ def loo_losses(
     with φ_i = φ(x^de_i). In the eigenbasis of Ĥ every λ costs O(m·b).
 
     Clipping needs the coefficients themselves, and O(m·b·c) for the c of them
-    whose sign is not the same in all pairs: by the Cauchy–Schwarz inequality
-    (B⁻¹φ)_l is at most (B⁻¹)_ll^½ (φᵀB⁻¹φ)^½, so leaving out a pair cannot turn
-    the sign of a coefficient that is larger.
+    whose sign is not the same in all pairs: leaving out a pair changes B⁻¹n_nu·ĥ by
+    B⁻¹δ, and by the Cauchy–Schwarz inequality (B⁻¹δ)_l is at most
+    (B⁻¹A B⁻¹)_ll^½ (δᵀA⁻¹δ)^½ for any positive definite A, so it cannot turn the
+    sign of a coefficient that is larger.
 
     Parameters
     ----------
@@ -530,9 +531,11 @@ def loo_losses(
     ratios = xp.stack([of_nu + along * nu_de, of_de + along * de_de], axis=1)
     if clip:
         theta = xp.matmul(of_whole, turn)
-        change = nu_nu + along * (along * de_de - 2.0 * nu_de)
+        # Any inner product gives a bound; that of the smallest λ is the best for most others.
+        k = int(np.argmin(lams))
+        change = nu_nu[k, :] + along * (along * de_de[k, :] - 2.0 * nu_de[k, :])
         most = positive_part(xp.max(change, axis=1))[:, None]
-        doubt = xp.sqrt(xp.matmul(inverse, turn * turn) * most)
+        doubt = xp.sqrt(xp.matmul(inverse * inverse / inverse[k, :], turn * turn) * most)
         # The clipped ratio is a sum over the positive coefficients, or the ratio less that
         # over the negative ones: whichever may have fewer terms.
         positive, negative = to_numpy(theta > -doubt), to_numpy(theta < doubt)
@@ -540,15 +543,17 @@ def loo_losses(
         ratios *= beside(np.where(fewer, 0.0, 1.0), ratios)[:, :, None]
         terms = np.where(fewer, positive, negative)
         candidates, places = (beside(part, features) for part in np.nonzero(terms))
-        signed = inverse * beside(np.where(fewer, 1.0, -1.0), inverse)
-        back = xp.take(vectors, places, axis=0) * xp.take(signed, candidates, axis=0)
-        base, stop = whole[:, None] - p_nu, 0
+        back = xp.take(inverse * beside(np.where(fewer, 1.0, -1.0), inverse), candidates, axis=0)
+        back *= xp.take(vectors, places, axis=0)
+        base, by_side = whole[:, None] - p_nu, xp.reshape(features, (-1, 2, m))
+        stop = 0
         for j, n_terms in enumerate(terms.sum(axis=1).tolist()):
             here, stop = slice(stop, stop + n_terms), stop + n_terms
             if n_terms:
-                part = xp.matmul(back[here, :], along[j, :] * p_de + base)
-                both = xp.reshape(xp.take(features, places[here], axis=0), (-1, 2, m))
-                ratios[j, :, :] += _sum_products(both, positive_part(part))
+                moved = along[j, :] * p_de
+                moved += base
+                part = positive_part(xp.matmul(back[here, :], moved))
+                ratios[j, :, :] += _sum_products(xp.take(by_side, places[here], axis=0), part)
     ratios *= (n_de - 1) / (n_de * (n_nu - 1))
     return xp.sum(0.5 * ratios[:, 1, :] ** 2 - ratios[:, 0, :], axis=1)
 
