@@ -208,7 +208,9 @@ def kernel_from_distances(distances: Any, width: float) -> Any:
     return array_namespace(kernel).exp(kernel)
 
 
-def kernels_from_distances(distances: Any, widths: Any) -> Iterator[tuple[int, Any]]:
+def kernels_from_distances(
+    distances: Any, widths: Any, overwrite: bool = False
+) -> Iterator[tuple[int, Any]]:
     r"""Gaussian kernels of many widths, the widest first.
 
     A width narrower by a power of √2 has the square of the kernel, or the square
@@ -227,6 +229,9 @@ def kernels_from_distances(distances: Any, widths: Any) -> Iterator[tuple[int, A
         Squared distances, any shape.
     widths
         σ > 0, in any order.
+    overwrite
+        Whether a kernel may be overwritten by the next, which saves time and memory
+        where each is used before the next is asked for.
 
     Yields
     ------
@@ -250,8 +255,11 @@ def kernels_from_distances(distances: Any, widths: Any) -> Iterator[tuple[int, A
         quotient *= quotient  # a power would raise where this gives infinity
         power = round(np.log2(quotient)) if quotient < 2.0**MOST_SQUARINGS else -1
         if exact and power >= 0 and abs(quotient / 2.0**power - 1.0) < 1e-14:
-            for _ in range(power - squarings):
-                kernel = kernel * kernel
+            for squaring in range(power - squarings):
+                if overwrite or squaring:
+                    kernel *= kernel
+                else:
+                    kernel = kernel * kernel
         else:
             kernel = kernel_from_distances(distances, float(widths[place]))
             widest, power = float(widths[place]), 0

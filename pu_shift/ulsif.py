@@ -206,10 +206,12 @@ class DensityRatio:
         widths: Iterable[float],
         order: np.ndarray | None = None,
         columns: bool = False,
+        overwrite: bool = True,
     ) -> Iterator[tuple[int, Any]]:
         """Yield the place of each width and φ(x) of the rows, in this order, or in columns.
 
-        Distances are computed once; the widest comes first.
+        Distances are computed once; the widest comes first. Each array is overwritten
+        by the next unless they are to be kept.
         """
         xp = array_namespace(X)
         if self.basis == "linear":
@@ -221,7 +223,7 @@ class DensityRatio:
         distances = squared_distances(*(samples[::-1] if columns else samples))
         if order is not None:
             distances = take_rows(distances, order)
-        yield from kernels_from_distances(distances, widths)
+        yield from kernels_from_distances(distances, widths, overwrite)
 
     def _chunks(self, X: Any, rows: np.ndarray | None = None) -> Iterator[Any]:
         if rows is None:
@@ -630,7 +632,8 @@ class KLIEP(DensityRatio):
         max_iterations = positive_int("max_iterations", max_iterations)
         tolerance = non_negative("tolerance", tolerance)
         by_chunk = [
-            dict(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
+            dict(self._features(rows, self.widths, overwrite=False))
+            for rows in self._chunks(self._numerator)
         ]
         scores, betas = np.full((n_widths, 1), np.nan), []
         for w in range(n_widths):

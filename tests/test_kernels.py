@@ -59,6 +59,10 @@ def test_kernels_of_many_widths_are_those_of_each(dtype, rtol, widths):
         expected = kernels.kernel_from_distances(distances, width)
         assert found[place].dtype == dtype
         np.testing.assert_allclose(found[place], expected, rtol=rtol, atol=1e-300)
+    in_passing = kernels.kernels_from_distances(distances, widths, overwrite=True)
+    for place, kernel in in_passing:
+        np.testing.assert_array_equal(kernel, found[place])
+    assert (distances == np.array([[0.0, 1e-9, 0.3], [1.0, 7.0, 60.0]], dtype)).all()
 
 
 def test_widths_as_far_apart_as_numbers_go():
