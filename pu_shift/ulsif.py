@@ -362,6 +362,14 @@ class ULSIF(DensityRatio):
         super().__init__(
             numerator, denominator, n_centers, centers, widths, basis, bounds, chunk_rows, seed
         )
+        all_centers, member = self.centers, np.arange(0)
+        self._copies: np.ndarray | None = None
+        # Equal centres are one basis function. On a device, looking for them is not worth a copy.
+        if isinstance(self.centers, np.ndarray):
+            member = _same_rows(self.centers)
+            first, copies = np.unique(member, return_index=True, return_counts=True)[1:]
+            if len(first) < len(member):
+                self.centers, self._copies = take_rows(self.centers, first), copies
         single = len(self.widths) * len(self.lams) == 1
         leave_one_out = selection == "loo" and not single
         self.n_folds = 1 if single or leave_one_out else n_folds
@@ -374,9 +382,13 @@ class ULSIF(DensityRatio):
             w, lam_place = self._choose(scores, {"widths": self.widths, "lams": self.lams})
         self.width, self.lam = float(self.widths[w]), float(self.lams[lam_place])
         lam = self.lams[lam_place : lam_place + 1]
-        parts = eigen[w] if leave_one_out else _eigh(H[w, :, :])
+        parts = eigen[w] if leave_one_out else _eigh(H[w, :, :], self._copies)
         solution = _solve_all(parts, h[w, :], lam, self._rounding())
         self.coefficients = self._clip(solution)[:, 0]
+        if self._copies is not None:
+            self.coefficients = self.coefficients / beside(self._copies, self.coefficients)
+            self.coefficients = take_rows(self.coefficients, member)
+            self.centers = all_centers
         self._forget_samples()
 
     def _clip(self, coefficients: Any) -> Any:
@@ -407,7 +419,8 @@ class ULSIF(DensityRatio):
             in_de = in_de[:, :, None]
             # Training sums are the totals less the fold's own: no second pass.
             h, H = (h_sum - h_sums) / (n_nu - in_nu), (H_sum - H_sums) / (n_de - in_de)
-            theta = self._clip(_solve_all(_eigh(H), h, self.lams, self._rounding()))
+            parts = _eigh(H, self._copies)
+            theta = self._clip(_solve_all(parts, h, self.lams, self._rounding()))
             held_out = 0.5 * xp.sum(theta * xp.matmul(H_sums / in_de, theta), axis=-2)
             held_out = held_out - xp.sum((h_sums / in_nu)[..., None] * theta, axis=-2)
             scores = to_numpy(xp.mean(held_out, axis=1))
@@ -444,7 +457,7 @@ class ULSIF(DensityRatio):
                     H[w, :, :] += _gram(features[:, m:])
                 if w not in eigen:
                     h[w, :] /= n_nu
-                    eigen[w] = _eigh(H[w, :, :] / n_de)
+                    eigen[w] = _eigh(H[w, :, :] / n_de, self._copies)
                 totals[w] += loo_losses(
                     features, h[w, :], eigen[w], self.lams, n_nu, n_de, self.clip_coefficients
                 )
@@ -494,7 +507,8 @@ def loo_losses(
     h
         ĥ of the whole numerator sample.
     eigen
-        Eigenvalues and eigenvectors of Ĥ of the whole denominator sample.
+        Eigenvalues and eigenvectors of Ĥ of the whole denominator sample (times D^½
+        for centres that stand for several).
     lams
         (L,) candidates.
     n_nu, n_de
@@ -699,16 +713,31 @@ def _solve_all(eigen: tuple[Any, Any], h: Any, lams: np.ndarray, rounding: float
     return xp.matmul(vectors, projected / xp.where(divisors > noise, divisors, noise))
 
 
-def _eigh(H: Any) -> tuple[Any, Any]:
+def _eigh(H: Any, copies: np.ndarray | None = None) -> tuple[Any, Any]:
     """Eigendecomposition with eigenvalues kept above rounding error.
 
     H is positive semidefinite; eigenvalues that rounding made zero or negative
     would blow up at λ = 0.
+
+    ``copies`` says how many equal centres a basis function stands for. Each has an
+    equal share of the coefficient θ, so that the penalty is λθ²/copies; with
+    D = diag(copies), (H + λD⁻¹)⁻¹ = D^½(D^½HD^½ + λI)⁻¹D^½, and the rows of the
+    eigenvectors are returned times D^½.
     """
     xp = array_namespace(H)
+    if copies is not None:
+        root = beside(np.sqrt(copies), H)
+        values, vectors = _eigh(H * root * root[:, None])
+        return values, vectors * root[:, None]
     values, vectors = xp.linalg.eigh(H)
     floor = xp.max(values, axis=-1, keepdims=True) * (H.shape[-1] * xp.finfo(H.dtype).eps)
     return xp.where(values > floor, values, floor), vectors
+
+
+def _same_rows(X: np.ndarray) -> np.ndarray:
+    """Give every row the number of the first that equals it, counting distinct ones."""
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in X])
 
 
 def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:

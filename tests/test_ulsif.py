@@ -38,28 +38,39 @@ def held_out(phi_nu, phi_de, theta):
     return 0.5 * np.mean((phi_de @ theta) ** 2) - np.mean(phi_nu @ theta)
 
 
-def features(width, nu=NU, de=DE):
-    return gaussian_kernel(nu, CENTERS, width), gaussian_kernel(de, CENTERS, width)
+def features(width, nu=NU, de=DE, centers=CENTERS):
+    return gaussian_kernel(nu, centers, width), gaussian_kernel(de, centers, width)
 
 
+# Centres drawn with replacement, or from data in which rows repeat.
+REPEATED = CENTERS[[3, 0, 1, 0, 2, 0, 1]]
+with_and_without_repetition = pytest.mark.parametrize(
+    "centers", [CENTERS, REPEATED], ids=["distinct", "repeated"]
+)
+
+
+@with_and_without_repetition
 @pytest.mark.parametrize("clip", [False, True])
-def test_coefficients_solve_the_regularised_problem(clip):
-    ratio = ULSIF(NU, DE, centers=CENTERS, widths=0.8, lams=0.05, clip_coefficients=clip)
-    np.testing.assert_allclose(ratio.coefficients, solve(*features(0.8), 0.05, clip), rtol=1e-9)
+def test_coefficients_solve_the_regularised_problem(clip, centers):
+    ratio = ULSIF(NU, DE, centers=centers, widths=0.8, lams=0.05, clip_coefficients=clip)
+    expected = solve(*features(0.8, centers=centers), 0.05, clip)
+    np.testing.assert_allclose(ratio.coefficients, expected, rtol=1e-9)
+    np.testing.assert_array_equal(ratio.centers, centers)
     X = rng.normal(size=(5, 2))
-    expected = gaussian_kernel(X, CENTERS, 0.8) @ ratio.coefficients
+    expected = gaussian_kernel(X, centers, 0.8) @ ratio.coefficients
     np.testing.assert_allclose(ratio.predict(X), expected, rtol=1e-12)
     np.testing.assert_array_equal(ratio(X), ratio.predict(X))
     assert np.isnan(ratio.scores).all()
 
 
+@with_and_without_repetition
 @pytest.mark.parametrize("clip", [False, True])
 @pytest.mark.parametrize(("n_nu", "n_de"), [(30, 40), (40, 30), (30, 30)])
-def test_leave_one_out_is_brute_force(clip, n_nu, n_de):
+def test_leave_one_out_is_brute_force(clip, n_nu, n_de, centers):
     data = np.random.default_rng(1)
     nu, de = data.normal(0.5, 1, (n_nu, 2)), data.normal(0, 1.3, (n_de, 2))
     ratio = ULSIF(
-        nu, de, centers=CENTERS, widths=WIDTHS, lams=LAMS, selection="loo", clip_coefficients=clip
+        nu, de, centers=centers, widths=WIDTHS, lams=LAMS, selection="loo", clip_coefficients=clip
     )
     m = min(n_nu, n_de)
     order_nu, order_de = (
@@ -67,7 +78,7 @@ def test_leave_one_out_is_brute_force(clip, n_nu, n_de):
         for part, n in enumerate((n_nu, n_de))
     )
     for w, width in enumerate(WIDTHS):
-        phi_nu, phi_de = features(width, nu, de)
+        phi_nu, phi_de = features(width, nu, de, centers)
         for j, lam in enumerate(LAMS):
             total = 0.0
             for i, k in zip(order_nu, order_de):
@@ -78,15 +89,16 @@ def test_leave_one_out_is_brute_force(clip, n_nu, n_de):
     assert (ratio.width, ratio.lam) == (WIDTHS[place[0]], LAMS[place[1]])
 
 
+@with_and_without_repetition
 @pytest.mark.parametrize("clip", [False, True])
-def test_k_fold_is_refitting(clip):
+def test_k_fold_is_refitting(clip, centers):
     ratio = ULSIF(
-        NU, DE, centers=CENTERS, widths=WIDTHS, lams=LAMS, n_folds=4, clip_coefficients=clip, seed=7
+        NU, DE, centers=centers, widths=WIDTHS, lams=LAMS, n_folds=4, clip_coefficients=clip, seed=7
     )
     folds_nu = assign_folds("numerator", 30, 4, child(7, 2, 0))
     folds_de = assign_folds("denominator", 40, 4, child(7, 2, 1))
     for w, width in enumerate(WIDTHS):
-        phi_nu, phi_de = features(width)
+        phi_nu, phi_de = features(width, centers=centers)
         for j, lam in enumerate(LAMS):
             losses = []
             for fold in range(4):
@@ -95,7 +107,7 @@ def test_k_fold_is_refitting(clip):
                 losses.append(held_out(phi_nu[out_nu], phi_de[out_de], theta))
             assert ratio.scores[w, j] == pytest.approx(np.mean(losses), rel=1e-8, abs=1e-10)
     # The final coefficients are fitted on all rows.
-    final = solve(*features(ratio.width), ratio.lam, clip)
+    final = solve(*features(ratio.width, centers=centers), ratio.lam, clip)
     np.testing.assert_allclose(ratio.coefficients, final, rtol=1e-8, atol=1e-12)
 
 

@@ -45,7 +45,7 @@ def count(monkeypatch):
 
 @pytest.mark.parametrize("n_lams", [2, 9])
 def test_k_fold_ulsif_decomposes_once_per_width_and_fold_whatever_the_lams(count, n_lams):
-    matrices = count(ulsif, "_eigh", lambda H: int(np.prod(H.shape[:-2])))
+    matrices = count(ulsif, "_eigh", lambda H, copies: int(np.prod(H.shape[:-2])))
     rows = count(ulsif, "squared_distances", lambda X, centers: len(X))
     lams = np.logspace(-3, 1, n_lams)
     ULSIF(X_P, X_U, n_centers=20, widths=WIDTHS, lams=lams, n_folds=5)
@@ -81,6 +81,18 @@ def test_leave_one_out_decomposes_once_per_width(count, n_lams, clip):
     else:
         # The bounds on the coefficients, and what they leave undecided at each λ.
         assert fixed <= len(products) - 2 * len(WIDTHS) <= fixed + len(WIDTHS) * n_lams
+
+
+@pytest.mark.parametrize("selection", ["kfold", "loo"])
+def test_equal_centres_are_one_basis_function(count, selection):
+    columns = count(kernels, "kernel_from_distances", lambda D, width: max(D.shape) * min(D.shape))
+    sizes = count(ulsif, "_eigh", lambda H, copies=None: H.shape[-1])
+    options = {"widths": [0.5, 0.9], "selection": selection, "n_folds": 2}
+    ULSIF(X_P, X_U, centers=X_U[[0, 1, 0, 2, 0]], **options)
+    merged = sum(columns)
+    assert set(sizes) == {3}
+    ULSIF(X_P, X_U, centers=X_U[[0, 1, 2]], **options)
+    assert sum(columns) == 2 * merged
 
 
 @pytest.mark.parametrize(("chunk_rows", "passes"), [(10**6, 1), (7, 2)])
