@@ -295,7 +295,8 @@ class ULSIF(DensityRatio):
         = (\widehat H + \lambda I)^{-1}\widehat h
 
     Width and λ are chosen by the first two terms on held-out rows. One
-    eigendecomposition per width (and fold) serves every λ.
+    eigendecomposition per width (and fold) serves every λ. Equal centres cost as
+    much as one.
 
     Parameters
     ----------
