@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
@@ -184,7 +185,9 @@ def pdf(figure: Figure) -> bytes:
     b'%PDF'
     """
     content = io.BytesIO()
-    figure.savefig(content, format="pdf", metadata={"CreationDate": None})
+    # As TrueType: many publishers refuse Matplotlib's own choice, Type 3.
+    with rc_context({"pdf.fonttype": 42}):
+        figure.savefig(content, format="pdf", metadata={"CreationDate": None})
     return content.getvalue()
 
 

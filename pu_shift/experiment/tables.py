@@ -205,7 +205,9 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting) -> str:
     """
     header, blocks = _grid(comparison, setting, lambda row: _mean(row, r"\textbf{{{}}}"))
     methods = [_latex_method(method) for method in header[2:]]
-    lines = [r"Dataset & $\pi_{\mathrm{g}}'$ & " + " & ".join(methods) + r" \\ \hline"]
+    # The strut keeps the fractions off the lines.
+    heads = [r"\rule[-1.2ex]{0pt}{3.8ex}Dataset", r"$\pi_{\mathrm{g}}'$", *methods]
+    lines = [" & ".join(heads) + r" \\ \hline"]
     for block in blocks:
         for position, (dataset, given, *cells) in enumerate(block):
             # Like the paper: the given prior once per block, beside its middle.
@@ -213,13 +215,17 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting) -> str:
             cells = [cell.replace(_NO_CELL, "--") for cell in cells]
             lines.append(" & ".join([_latex(dataset), label, *cells]) + r" \\")
         lines.append(r"\hline")
-    title = re.sub(r"π′", r"$\\pi'$", setting.title).replace("π", r"$\pi$")
+    # LaTeX numbers the table itself, so the paper's number must not stand first.
+    name, _, priors = setting.title.partition(": ")
+    title = f"Reproduction of the paper's {name}: {priors}" if setting.number else priors
+    title = title.replace("π′", r"$\pi'$").replace("π", r"$\pi$")
     return "\n".join(
         [
             r"\begin{table}[t]",
             r"\centering\footnotesize",
-            rf"\caption{{{title}. Mean accuracy and standard error over {_trials(comparison)}. "
-            r"Bold: the best and all that a one-sided Welch t-test at 5\,\% does not find worse.}",
+            rf"\caption{{{title}. Mean accuracy and standard error over "
+            rf"{_trials(comparison)}. Bold: the best and all that a one-sided Welch t-test at "
+            r"5\,\% does not find worse.}\smallskip",
             r"\setlength{\tabcolsep}{3pt}",
             rf"\begin{{tabular}}{{|l|l|{'l|' * len(methods)}}}",
             r"\hline",

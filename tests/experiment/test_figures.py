@@ -75,3 +75,9 @@ def test_pdf_carries_no_date():
     content = pdf(comparison_figure(comparison(methods=METHODS[:1])))
     assert content[:4] == b"%PDF"
     assert b"CreationDate" not in content
+
+
+def test_pdf_has_no_type_3_font():
+    content = pdf(comparison_figure(comparison(methods=METHODS[:1])))
+    assert b"/TrueType" in content or b"/CIDFontType2" in content
+    assert b"/Type3" not in content

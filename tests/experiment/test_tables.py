@@ -119,6 +119,7 @@ def test_latex_is_well_formed():
     assert r"$\frac{p}{u}$uLSIF" in rows[0]
     assert text.count(r"\textbf") == int(comparison["bold"].sum())
     assert text.isascii()
+    assert r"\caption{Reproduction of the paper's Table 3: no class prior shift. Mean" in text
     # The given prior stands once in each block, beside the third row as in the paper.
     labels = [row.split("&")[1].strip() for row in rows[1:]]
     assert labels == [
@@ -131,7 +132,9 @@ def test_names_cannot_break_the_markup():
     data = trials(lambda cell: 70.0, datasets=[name])
     comparison = compare(summarize(data))
     setting = TableSetting.shift(0, 0.3, 0.5, [0.5, 0.4, 0.3])
-    row = next(line for line in latex_table(comparison, setting).splitlines() if "a\\_b" in line)
+    text = latex_table(comparison, setting)
+    assert r"\caption{$\pi$ = 0.3, $\pi'$ = 0.5. Mean" in text
+    row = next(line for line in text.splitlines() if "a\\_b" in line)
     assert row.startswith(
         r"a\_b \& 50\%|\{c\}\textasciitilde \textasciicircum \textbackslash  & 0.5 & "
     )
