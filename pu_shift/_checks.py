@@ -58,6 +58,22 @@ def non_negative(name: str, value: Any) -> float:
     return number
 
 
+def below_one(name: str, value: Any) -> float:
+    """Return ``value`` as a float that is at least 0 and below 1.
+
+    Examples
+    --------
+    >>> below_one("beta1", 1.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: beta1 must be at least 0 and below 1, got 1.0
+    """
+    number = _number(name, value)
+    if not 0.0 <= number < 1.0:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {shown(value)}")
+    return number
+
+
 def positive(name: str, value: Any) -> float:
     """Return ``value`` as a finite float above 0.
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._seeds import Seed, child
@@ -188,10 +189,10 @@ def _scores(X_p: np.ndarray, X_u: np.ndarray, seed: Seed) -> tuple[np.ndarray, n
             )
         scores_p[folds_p == fold] = ratio(X_p[folds_p == fold])
         scores_u[folds_u == fold] = ratio(X_u[folds_u == fold])
-    # Ranks, because folds may differ in scale but hardly in order.
-    order = np.argsort(np.concatenate([scores_p, scores_u]), kind="stable")
-    ranks = np.empty(len(order))
-    ranks[order] = np.arange(len(order)) / len(order)
+    # Ranks, because folds may differ in scale but hardly in order; equal scores share
+    # theirs, or the order of the rows would tell P from U.
+    ranks = rankdata(np.concatenate([scores_p, scores_u])) - 1.0
+    ranks /= len(ranks)
     return ranks[: len(X_p), None], ranks[len(X_p) :, None]
 
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -71,6 +71,13 @@ class LabelWarning(UserWarning):
     """The labels are legal, but may mean the opposite of what was intended."""
 
 
+class _Fitted(NamedTuple):
+    model: Any
+    width: float
+    lam: float
+    scores: tuple[np.ndarray, np.ndarray]
+
+
 class _PUClassifier(ClassifierMixin, BaseEstimator):
     """What both estimators share: labels, samples, condition, decisions."""
 
@@ -82,7 +89,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X
             (n, d) features: an array or a data frame.
         y
-            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows.
+            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two
+            other labels, numbers or strings, the greater one marks the positives, and a
+            :class:`LabelWarning` says which that is.
 
         Returns
         -------
@@ -104,14 +113,16 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
                 "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
                 f"rows, got {classes.tolist()}"
             )
-        if classes.dtype.kind != "U" and classes[0] == 1:
+        if classes.dtype.kind not in "biuf" or classes[1] != 1 or classes[0] not in (-1, 0):
             warnings.warn(
-                f"y has the labels {classes.tolist()}: the greater one is taken as positive",
+                f"y has the labels {classes.tolist()}: the greater one is taken as positive, "
+                f"{classes.tolist()[1]!r}",
                 LabelWarning,
                 stacklevel=2,
             )
+        self._fit(X[y == classes[1]], X[y == classes[0]])
         self.classes_ = classes
-        return self._fit(X[y == classes[1]], X[y == classes[0]])
+        return self
 
     def fit_pu(self, X_p: Any, X_u: Any) -> _PUClassifier:
         """Fit to a positive and an unlabelled sample.
@@ -128,8 +139,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         X_p = _validate(self, X_p)
         X_u = _validate(self, X_u, reset=False)
+        self._fit(X_p, X_u.astype(X_p.dtype, copy=False))
         self.classes_ = np.array([-1, 1])
-        return self._fit(X_p, X_u.astype(X_p.dtype, copy=False))
+        return self
 
     @property
     def condition(self) -> Condition:
@@ -191,20 +203,23 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def _proba(self, positive: np.ndarray) -> np.ndarray:
         return np.stack([1.0 - positive, positive], axis=1)
 
-    def _prepare(self, X_p: np.ndarray, X_u: np.ndarray) -> tuple[Any, Seed]:
-        """Check what both fits need, find the prior, and return the device and the seed."""
+    def _prepare(self, X_p: np.ndarray, X_u: np.ndarray) -> tuple[Any, Seed, Condition]:
+        """Check what both fits need, find the prior; return device, seed and condition.
+
+        Nothing is kept yet: a fit that fails leaves what was fitted before as it was.
+        """
         if min(len(X_p), len(X_u)) < 2:
             raise ValueError(
                 f"X must have at least 2 positive and 2 unlabelled rows, "
                 f"got {len(X_p)} and {len(X_u)}"
             )
         device, seed = get_device(self.gpu), _seed(self.random_state)
-        if self.prior is None:
-            self.prior_ = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
-        else:
-            self.prior_ = Condition(self.prior).prior
-        self.condition  # noqa: B018  (a bad test prior or alpha fails before the work)
-        return device, seed
+        prior = self.prior
+        if prior is None:
+            # A bad test prior or alpha fails before the work.
+            Condition(0.5, self.test_prior, self.alpha)
+            prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
+        return device, seed, Condition(prior, self.test_prior, self.alpha)
 
     def _n_folds(self, X_p: np.ndarray, X_u: np.ndarray) -> int:
         """No more folds than rows: each fold needs one of P and one of U."""
@@ -316,9 +331,9 @@ class DensityRatioClassifier(_PUClassifier):
         self.gpu = gpu
         self.random_state = random_state
 
-    def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> DensityRatioClassifier:
+    def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> None:
         one_of("direction", self.direction, DIRECTIONS)
-        device, seed = self._prepare(X_p, X_u)
+        device, seed, condition = self._prepare(X_p, X_u)
         samples = device.send((X_p, X_u))
         numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
         with warnings.catch_warnings(), chainer.using_device(device):
@@ -337,8 +352,7 @@ class DensityRatioClassifier(_PUClassifier):
                 seed=seed,
             )
         # The ratio is of this direction whatever the parameter becomes.
-        self.direction_ = self.direction
-        return self
+        self.direction_, self.prior_ = self.direction, condition.prior
 
     def predict_ratio(self, X: Any) -> np.ndarray:
         """Return the estimated density ratio, which no condition changes.
@@ -575,17 +589,16 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.gpu = gpu
         self.random_state = random_state
 
-    def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> RiskMinimizationClassifier:
+    def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> None:
         one_of("loss", self.loss, SURROGATES)
         one_of("basis", self.basis, BASES)
         one_of("correction", self.correction, CORRECTIONS)
         one_of("criterion", self.criterion, ("surrogate", "zero_one"))
         default = RISK_LAMS if self.model is None else 0.0
         lams = check_grid("lams", default if self.lams is None else self.lams, allow_zero=True)
-        device, seed = self._prepare(X_p, X_u)
-        self.condition_ = self.condition
+        device, seed, condition = self._prepare(X_p, X_u)
         # A cost is trained as the shift that is equivalent to it.
-        target = Condition(self.condition_.prior, self.condition_.prior_unif)
+        target = Condition(condition.prior, condition.prior_unif)
         options = {
             "n_steps": self.n_steps,
             "n_batches": self.n_batches,
@@ -598,11 +611,13 @@ class RiskMinimizationClassifier(_PUClassifier):
         with chainer.using_device(device):
             if self.model is None:
                 X_p, X_u = device.send((X_p, X_u))
-                scores = self._fit_basis(X_p, X_u, target, lams, device, seed, options)
+                fitted = self._fit_basis(X_p, X_u, target, lams, device, seed, options)
             else:
-                scores = self._fit_network(X_p, X_u, target, lams, device, options)
-        self.slope_ = _platt_slope(*scores, target) if self.loss == "double_hinge" else np.nan
-        return self
+                fitted = self._fit_network(X_p, X_u, target, lams, device, options)
+        model, width, lam, scores = fitted
+        slope = _platt_slope(*scores, target) if self.loss == "double_hinge" else np.nan
+        self.model_, self.width_, self.lam_, self.slope_ = model, width, lam, slope
+        self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
 
     def _fit_basis(
         self,
@@ -613,8 +628,8 @@ class RiskMinimizationClassifier(_PUClassifier):
         device: Any,
         seed: Seed,
         options: dict[str, Any],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Train all widths, λ and folds, keep the best, and return its held-out scores."""
+    ) -> _Fitted:
+        """Train all widths, λ and folds, and keep the best; scores are held-out ones."""
         k = self._n_folds(X_p, X_u)
         folds = [
             assign_folds(name, len(X), k, child(seed, 1, part))
@@ -651,14 +666,14 @@ class RiskMinimizationClassifier(_PUClassifier):
                 best = result.risks[0, place], width, lams[place], weights, biases, held_out
         _, width, lam, weights, biases, held_out = best
         dtype = weights.dtype
+        model: Any
         if centers is None:
-            self.model_ = LinearModel(len(weights), dtype=dtype)
+            model = LinearModel(len(weights), dtype=dtype)
         else:
-            self.model_ = GaussianKernelModel(centers, width, dtype=dtype)
-        self.model_.to_device(device)
-        self.model_.W.array[...], self.model_.b.array[...] = weights[:, -1:], biases[-1:]
-        self.width_, self.lam_ = float(width), float(lam)
-        return held_out
+            model = GaussianKernelModel(centers, width, dtype=dtype)
+        model.to_device(device)
+        model.W.array[...], model.b.array[...] = weights[:, -1:], biases[-1:]
+        return _Fitted(model, float(width), float(lam), held_out)
 
     def _widths(self, xp: Any, X_p: Any, X_u: Any) -> np.ndarray:
         if self.widths is not None:
@@ -673,19 +688,19 @@ class RiskMinimizationClassifier(_PUClassifier):
         lams: np.ndarray,
         device: Any,
         options: dict[str, Any],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Train a copy of the network and return its scores on the training rows."""
+    ) -> _Fitted:
+        """Train a copy of the network; scores are those of the training rows."""
         if len(lams) > 1:
             raise ValueError(
                 f"lams must be one number with model, got {len(lams)}: "
                 "search with GridSearchCV and pu_shift.scorers"
             )
-        self.model_ = copy.deepcopy(self.model)
-        self.model_.to_device(device)
-        self.width_, self.lam_ = np.nan, float(lams[0])
+        model, lam = copy.deepcopy(self.model), float(lams[0])
+        model.to_device(device)
         X_p, X_u = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
-        train_network(self.model_, X_p, X_u, target, loss=self.loss, lam=self.lam_, **options)
-        return to_numpy(score_rows(self.model_, X_p)), to_numpy(score_rows(self.model_, X_u))
+        train_network(model, X_p, X_u, target, loss=self.loss, lam=lam, **options)
+        scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
+        return _Fitted(model, np.nan, lam, scores)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """g(x): positive means the positive class.
@@ -707,7 +722,11 @@ class RiskMinimizationClassifier(_PUClassifier):
                 f"fitted for {self.condition_}, not for {self.condition}: call fit again, or use "
                 "DensityRatioClassifier, which changes its condition without a fit"
             )
-        if self.model is not None:
+        if self.loss != self.loss_:
+            raise NotFittedError(
+                f"loss was {self.loss_!r} in fit and is now {self.loss!r}: call fit again"
+            )
+        if not isinstance(self.model_, (LinearModel, GaussianKernelModel)):
             X = X.astype(np.float32, copy=False)
         device = self.model_.device
         with chainer.using_device(device):

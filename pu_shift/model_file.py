@@ -100,6 +100,7 @@ def save_model(path: PathLike, estimator: Any) -> None:
             "width": _number(classifier.width_),
             "lam": _number(classifier.lam_),
             "slope": _number(classifier.slope_),
+            "loss": classifier.loss_,
             "network": _network(classifier.model),
         }
         serializer = chainer.serializers.DictionarySerializer()
@@ -231,6 +232,7 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     else:
         classifier.condition_ = Condition(*fitted["condition"])
         classifier.width_, classifier.lam_ = width, lam
+        classifier.loss_ = fitted["loss"]
         classifier.slope_ = np.nan if fitted["slope"] is None else fitted["slope"]
         network = fitted["network"] and _new_network(fitted["network"], arrays)
         state = {name[len("model/") :]: arrays.pop(name) for name in list(arrays)}

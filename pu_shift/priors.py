@@ -111,6 +111,7 @@ def alpha_unif(prior: float, test_prior: float, alpha: float = 0.5) -> float:
     .. math:: \alpha_\mathrm{unif} =
         \frac{\pi - \pi\pi_\mathrm{unif}}
              {\pi_\mathrm{unif} + \pi - 2\pi\pi_\mathrm{unif}}
+        = \frac{\alpha\pi(1-\pi')}{\alpha\pi(1-\pi') + (1-\alpha)\pi'(1-\pi)}
 
     Parameters
     ----------
@@ -131,7 +132,12 @@ def alpha_unif(prior: float, test_prior: float, alpha: float = 0.5) -> float:
     >>> round(alpha_unif(0.3, 0.3, 0.2), 6), round(alpha_unif(0.7, 0.3), 6)
     (0.2, 0.844828)
     """
-    return alpha_from_test_prior(prior, prior_unif(test_prior, alpha))
+    prior = open_unit("prior", prior)
+    test_prior = open_unit("test_prior", test_prior)
+    alpha = open_unit("alpha", alpha)
+    # Not by way of π_unif, which may round to 1.
+    false_positive = alpha * prior * (1.0 - test_prior)
+    return false_positive / (false_positive + (1.0 - alpha) * test_prior * (1.0 - prior))
 
 
 def shift_posterior(posterior: Any, prior: float, test_prior: float) -> Any:

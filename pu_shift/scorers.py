@@ -106,6 +106,8 @@ def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition)
     posterior = shift_posterior(posterior, condition.test_prior, condition.prior_unif)
     if loss == "logistic":
         return np.log(posterior / (1.0 - posterior))
+    if loss == "double_hinge":
+        return np.sign(posterior - 0.5)
     return 2.0 * posterior - 1.0
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import non_negative, one_of, positive, positive_int
+from pu_shift._checks import below_one, non_negative, one_of, positive, positive_int
 from pu_shift._seeds import Seed, child
 from pu_shift.device import beside, on_device, to_numpy
 from pu_shift.kernels import as_rows
@@ -170,7 +170,8 @@ def train(
     steps = sorted({positive_int("record", s, least=0) for s in record})
     if steps and steps[-1] > n_steps:
         raise ValueError(f"record must not go beyond n_steps = {n_steps}, got {steps[-1]}")
-    learning_rate = positive("learning_rate", learning_rate)
+    learning_rate, eps = positive("learning_rate", learning_rate), positive("eps", eps)
+    beta1, beta2 = below_one("beta1", beta1), below_one("beta2", beta2)
     batches = state.batches(n_batches, np.random.default_rng(child(seed, 0)))
     snapshots, risks, objectives = [], [], []
     for step in range(n_steps + 1):

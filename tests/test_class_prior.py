@@ -37,6 +37,16 @@ def test_the_score_keeps_its_grip_on_many_features(prior):
     assert abs(auto - prior) < abs(raw - prior)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_equal_rows_do_not_tell_p_from_u_by_their_order(seed):
+    # No negative takes the value 2, so that π can be found.
+    rng = np.random.default_rng(seed)
+    X_p = rng.choice(3, 500, p=[0.1, 0.2, 0.7])[:, None]
+    positive = rng.random(2000) < 0.7
+    X_u = np.where(positive, rng.choice(3, 2000, p=[0.1, 0.2, 0.7]), rng.choice(2, 2000))[:, None]
+    assert estimate_prior(X_p, X_u, seed=seed).prior == pytest.approx(0.7, abs=0.1)
+
+
 @pytest.mark.parametrize("method", ["auto", "pen-l1"])
 def test_a_bootstrap_interval_holds_the_truth(method):
     X_p, X_u = pu_samples(200, 600, 0.4, gap=5.0)

@@ -1,4 +1,5 @@
 import pickle
+import re
 import sys
 
 import numpy as np
@@ -112,10 +113,40 @@ def test_labels_that_are_no_pu_labels_are_refused(labels, message):
 
 
 @pytest.mark.filterwarnings("always::pu_shift.classifiers.LabelWarning")
-def test_a_1_that_does_not_mean_positive_is_reported():
+@pytest.mark.parametrize(
+    "labels", [[1, 2], [-2, 1], [0, 5], ["positive", "unlabelled"], ["P", "U"], ["neg", "pos"]]
+)
+def test_labels_that_may_mean_the_opposite_are_reported(labels):
     X = np.random.default_rng(0).normal(size=(40, 1))
-    with pytest.warns(LabelWarning, match="\\[1, 2\\]: the greater one is taken as positive"):
-        DensityRatioClassifier(0.5).fit(X, np.repeat([1, 2], 20))
+    message = f"{labels}: the greater one is taken as positive, {labels[1]!r}"
+    with pytest.warns(LabelWarning, match=re.escape(message)):
+        DensityRatioClassifier(0.5).fit(X, np.repeat(labels, 20))
+
+
+@pytest.mark.filterwarnings("error::pu_shift.classifiers.LabelWarning")
+@pytest.mark.parametrize("labels", [[0, 1], [-1, 1], [0.0, 1.0], [False, True]])
+def test_the_usual_labels_need_no_warning(labels):
+    X = np.random.default_rng(0).normal(size=(40, 1))
+    DensityRatioClassifier(0.5).fit(X, np.repeat(labels, 20))
+
+
+@pytest.mark.parametrize("model", [None, MLP(1, 4, 1)])
+def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
+    classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20)
+    before = classifier.fit_pu(X_P, X_U).predict_proba(GRID)
+    classifier.set_params(test_prior=0.9, learning_rate=1e300)
+    with pytest.raises(ValueError, match="diverged|learning_rate"), np.errstate(all="ignore"):
+        classifier.fit_pu(X_P[::-1], X_U[::-1])
+    with pytest.raises(NotFittedError, match="^fitted for Condition.*test_prior=0.1"):
+        classifier.predict(GRID)
+    np.testing.assert_array_equal(classifier.set_params(test_prior=0.1).predict_proba(GRID), before)
+
+
+def test_scores_of_one_loss_are_not_read_as_those_of_another():
+    classifier = RiskMinimizationClassifier(PRIOR, n_steps=20).fit_pu(X_P, X_U)
+    classifier.set_params(loss="logistic")
+    with pytest.raises(NotFittedError, match="^loss was 'squared' in fit and is now 'logistic'"):
+        classifier.predict_proba(GRID)
 
 
 @pytest.mark.parametrize("direction", ["p/u", "u/p"])

@@ -46,6 +46,7 @@ def rewrite(path, change_header=None, **arrays):
     np.savez(path, **{name: array for name, array in content.items() if array is not None})
 
 
+@pytest.mark.filterwarnings("ignore::pu_shift.classifiers.LabelWarning")
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,6 +1,7 @@
 """Every theorem on priors and costs, as a property."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -71,6 +72,17 @@ def test_printed_formulas_of_theorem_3_and_corollary_4(prior, test_prior, alpha)
     assert priors.alpha_unif(prior, test_prior, alpha) == pytest.approx(
         (prior - prior * unified) / (unified + prior - 2 * prior * unified), **NEAR
     )
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(0.3, 1 - 1e-8, 1e-8), (0.3, 1 - 1e-9, 1e-8), (0.5, 0.5, 1e-17), (0.3, 0.999, 1e-12)],
+)
+def test_alpha_unif_is_exact_near_the_ends(numbers):
+    prior, test_prior, alpha = map(Fraction, numbers)
+    false_positive = alpha * prior * (1 - test_prior)
+    exact = false_positive / (false_positive + (1 - alpha) * test_prior * (1 - prior))
+    assert priors.alpha_unif(*numbers) == pytest.approx(float(exact), rel=1e-15, abs=0)
 
 
 @given(unit, unit, unit)

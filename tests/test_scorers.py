@@ -7,8 +7,9 @@ from sklearn.preprocessing import StandardScaler
 
 from pu_shift import Condition, PURiskScorer, RiskMinimizationClassifier
 from pu_shift.classifiers import DensityRatioClassifier
+from pu_shift.losses import get_loss
 from pu_shift.risks import evaluate_risk
-from pu_shift.scorers import surrogate_scorer, zero_one_scorer
+from pu_shift.scorers import _margins, surrogate_scorer, zero_one_scorer
 from tests.mixtures import mixture, pu_samples
 
 PRIOR = 0.4
@@ -34,6 +35,17 @@ def test_the_surrogate_score_is_the_risk_of_the_training_loss():
     scores = classifier.decision_function(X)
     risk = evaluate_risk(scores[Y == 1], scores[Y == 0], Condition(PRIOR, 0.6), "logistic")
     assert surrogate_scorer(classifier, X, Y) == pytest.approx(-float(risk))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "double_hinge", "modified_huber"])
+def test_posteriors_become_the_score_that_minimises_the_loss(loss):
+    posterior = np.array([0.05, 0.2, 0.45, 0.6, 0.9])
+    other = type("Other", (), {"predict_proba": lambda self, X: np.stack([1 - X, X], axis=1)})()
+    scores = _margins(other, other, posterior, loss, Condition(0.5))
+    grid = np.linspace(-4.0, 4.0, 8001)[:, None]
+    value = get_loss(loss).value
+    expected = posterior * value(grid) + (1.0 - posterior) * value(-grid)
+    np.testing.assert_allclose(scores, grid[expected.argmin(axis=0), 0], atol=2e-3)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
