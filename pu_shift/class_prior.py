@@ -9,7 +9,8 @@ Kernel methods lose their grip on many features: held against rows in which
 every pair is equally far apart, any θ fits. ``transform='score'`` replaces the
 rows by one number each, a cross-fitted estimate of p_p/p_u, which keeps all
 that matters for π. ``method='auto'`` is KM2 on that score, the best of the four
-combinations in ``docs/class_prior.md``.
+combinations in ``docs/class_prior.md``, unless π seems to lie near 1, where KM2
+falls short.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ WIDTH_FACTORS = {"raw": (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0), "score": (1 / 16, 1 / 8
 # Of KM2: the range of its λ, the accuracy to which it is found, and the share
 # of the last slope in the threshold on the slope (Ramaswamy et al., 2016).
 KM2_RANGE, KM2_ACCURACY, KM2_SHARE = (1.0, 10.0), 0.04, 0.2
+# Above, 'auto' prefers penalised L1: KM2 falls short long before the end of its range, 0.9.
+KM2_LIMIT = 0.85
 N_FOLDS = 5
 
 
@@ -92,15 +95,17 @@ def estimate_prior(
         within.
     method
         ``'pen-l1'`` (du Plessis, Niu & Sugiyama, 2017), ``'km2'`` (Ramaswamy,
-        Scott & Tewari, 2016), or ``'auto'``: ``'km2'`` on the score.
+        Scott & Tewari, 2016), or ``'auto'``: ``'km2'`` on the score, or
+        ``'pen-l1'`` where that exceeds 0.85.
     transform
         ``'raw'`` for the rows themselves, ``'score'`` for the cross-fitted
         density ratio. By default ``'score'`` for ``'auto'`` and ``'raw'`` for
         the two methods as published.
     n_bootstrap
-        Number of bootstrap samples of the interval; 0 for none. The score is
-        not fitted again, so the interval leaves out its uncertainty, and no
-        interval knows of the bias of data that are not irreducible.
+        Number of bootstrap samples of the interval; 0 for none. Percentiles,
+        widened to hold the estimate. The score is not fitted again, so the
+        interval leaves out its uncertainty, and no interval knows of the bias
+        of data that are not irreducible.
     level
         The interval's level.
     max_rows
@@ -138,7 +143,11 @@ def estimate_prior(
         transform = "score" if method == "auto" else "raw"
     if transform == "score":
         X_p, X_u = _scores(X_p, X_u, child(seed, 1))
-    method = "km2" if method == "auto" else method
+    factors = np.array(WIDTH_FACTORS[transform])
+    if method == "auto":
+        once = [np.ones((len(X), 1)) for X in (X_p, X_u)]
+        (largest,) = _penalized_l1(X_p, X_u, *once, factors, child(seed, 4))
+        method = "pen-l1" if largest > KM2_LIMIT else "km2"
     if method == "km2":
         X_p, X_u = (
             _at_most(X, limit // 4, child(seed, 2, part)) for part, X in enumerate((X_p, X_u))
@@ -147,13 +156,13 @@ def estimate_prior(
         _bootstrap_counts(len(X), n_bootstrap, child(seed, 3, part))
         for part, X in enumerate((X_p, X_u))
     ]
-    factors = np.array(WIDTH_FACTORS[transform])
     estimate: Any = _penalized_l1 if method == "pen-l1" else _km2
     estimates = estimate(X_p, X_u, *counts, factors, child(seed, 4))
     low, high = np.nan, np.nan
     if n_bootstrap:
         tail = 50.0 * (1.0 - level)
         low, high = (float(value) for value in np.percentile(estimates[1:], [tail, 100.0 - tail]))
+        low, high = min(low, float(estimates[0])), max(high, float(estimates[0]))
     return PriorEstimate(float(estimates[0]), low, high, level, method, transform, estimates[1:])
 
 

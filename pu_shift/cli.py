@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, TextIO
+from contextlib import suppress
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
+from pu_shift._files import replacing
 from pu_shift._version import __version__
 from pu_shift.class_prior import METHODS, TRANSFORMS, estimate_prior
 from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
@@ -22,7 +25,7 @@ from pu_shift.device import DeviceError
 from pu_shift.experiment.cli import all_tables_main, table_main
 from pu_shift.experiment.settings import TABLES
 from pu_shift.model_file import load_model, save_model
-from pu_shift.row_files import Block, finite, read_blocks, read_csv, replacing
+from pu_shift.row_files import Block, finite, read_blocks, read_csv
 from pu_shift.ulsif import GridEdgeWarning
 
 DESCRIPTION = """\
@@ -73,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0, or 2 when the command cannot be done.
+        The exit status: 0; 2 when the command cannot be done; 130 after Ctrl-C, and
+        141 when whoever reads the output has gone.
 
     Examples
     --------
@@ -86,6 +90,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             # The grids are the command's own.
             warnings.simplefilter("ignore", GridEdgeWarning)
             return options.run(options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever reads the output has seen enough; flushing at the end would fail again.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (ValueError, DeviceError, OSError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
@@ -123,11 +135,9 @@ def _parser() -> argparse.ArgumentParser:
         default="gaussian",
         help="(default: gaussian)",
     )
+    fit.add_argument("--loss", choices=SURROGATES, help="of --method risk only (default: squared)")
     fit.add_argument(
-        "--loss", choices=SURROGATES, default="squared", help="of --method risk (default: squared)"
-    )
-    fit.add_argument(
-        "--non-negative", action="store_true", help="of --method risk: non-negative correction"
+        "--non-negative", action="store_true", help="of --method risk only: non-negative correction"
     )
     fit.add_argument(
         "--no-scale", action="store_true", help="do not scale the features to unit variance"
@@ -205,7 +215,25 @@ def _add_condition(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=float, default=0.5, help="false-alarm cost (default: 0.5)")
 
 
+def _check_out(out: str, inputs: Sequence[str]) -> None:
+    """Refuse an output that cannot be written, before the work, or that is an input."""
+    folder = os.path.dirname(os.path.realpath(out))
+    if not os.path.isdir(folder):
+        raise CommandError(f"out: {out} needs a folder that exists, {folder} does not")
+    if os.path.isdir(out):
+        raise CommandError(f"out must be a file, {out} is a folder")
+    if not os.access(out if os.path.exists(out) else folder, os.W_OK):
+        raise CommandError(f"out: {out} cannot be written")
+    for path in inputs:
+        if os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
+            raise CommandError(f"out must be another file than {path}, which is read")
+
+
 def _fit(options: argparse.Namespace) -> int:
+    _check_out(options.out, options.data)
+    if options.method == "ratio" and (options.loss is not None or options.non_negative):
+        name = "loss" if options.loss is not None else "non-negative"
+        raise CommandError(f"{name} needs --method risk, the method is ratio")
     X, y = _samples(options.data, options.label)
     shared = {
         "prior": options.prior,
@@ -219,7 +247,8 @@ def _fit(options: argparse.Namespace) -> int:
         classifier = DensityRatioClassifier(**shared)
     else:
         correction = "nn" if options.non_negative else None
-        classifier = RiskMinimizationClassifier(**shared, loss=options.loss, correction=correction)
+        loss = options.loss or "squared"
+        classifier = RiskMinimizationClassifier(**shared, loss=loss, correction=correction)
     estimator = classifier
     if not options.no_scale:
         estimator = Pipeline([("scale", StandardScaler()), ("classify", classifier)])
@@ -236,6 +265,8 @@ def _fit(options: argparse.Namespace) -> int:
 
 
 def _predict(options: argparse.Namespace) -> int:
+    if options.out is not None:
+        _check_out(options.out, [options.model, options.data])
     estimator = load_model(options.model)
     classifier = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     changes = {"test_prior": options.test_prior, "alpha": options.alpha}
@@ -246,6 +277,7 @@ def _predict(options: argparse.Namespace) -> int:
     try:
         if options.out is None:
             _write(sys.stdout, estimator, blocks)
+            sys.stdout.flush()
             return 0
         with replacing(options.out) as file:
             rows, positive = _write(file, estimator, blocks)
@@ -255,7 +287,7 @@ def _predict(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(file: TextIO, estimator: Any, blocks: Iterator[Block]) -> tuple[int, int]:
+def _write(file: IO[str], estimator: Any, blocks: Iterator[Block]) -> tuple[int, int]:
     """Write a line per row; return how many rows there were and how many are positive."""
     total = positive = 0
     with tqdm(unit="B", unit_scale=True, disable=None, desc="predict") as bar:
@@ -288,7 +320,7 @@ def _estimate(options: argparse.Namespace) -> int:
     )
     line = f"prior {estimate.prior:.3f}"
     if options.bootstrap:
-        line += f", {estimate.level:.0%} interval {estimate.low:.3f} to {estimate.high:.3f}"
+        line += f", {100 * estimate.level:.3g}% interval {estimate.low:.3f} to {estimate.high:.3f}"
     print(f"{line} ({estimate.method} on {estimate.transform})")
     return 0
 
@@ -308,7 +340,7 @@ def _samples(paths: Sequence[str], label: str | None) -> tuple[pd.DataFrame, np.
             raise CommandError(f"label: {paths[0]} has no column {label!r}")
         y = frame.pop(label)
         if not y.isin([1, 0, -1]).all():
-            wrong = y[~y.isin([1, 0, -1])].iloc[0]
+            wrong = y[~y.isin([1, 0, -1])].tolist()[0]
             raise CommandError(
                 f"label: column {label!r} must be 1 for labelled positives and 0 or -1 for "
                 f"unlabelled rows, found {wrong!r}"
@@ -318,11 +350,11 @@ def _samples(paths: Sequence[str], label: str | None) -> tuple[pd.DataFrame, np.
             raise CommandError(f"label: column {label!r} must mark both kinds of rows")
         return finite(paths[0], frame), y
     if len(frames) == 2 and label is None:
-        positives, unlabeled = frames
-        missing = [name for name in positives.columns if name not in unlabeled.columns]
-        if missing:
-            raise CommandError(f"data: {paths[1]} has no column {missing[0]!r}")
-        parts = [finite(path, frame[list(positives.columns)]) for path, frame in zip(paths, frames)]
+        for path, other, frame in zip(paths[::-1], frames, frames[::-1]):
+            missing = [name for name in other.columns if name not in frame.columns]
+            if missing:
+                raise CommandError(f"data: {path} has no column {missing[0]!r}")
+        parts = [finite(path, frame[list(frames[0].columns)]) for path, frame in zip(paths, frames)]
         y = np.repeat([1, -1], [len(part) for part in parts])
         return pd.concat(parts, ignore_index=True), y
     raise CommandError(

@@ -315,7 +315,7 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
     if median <= 1e-6 * scale or median == 0.0:
         raise ValueError(
             "median distance of X is 0, because most rows coincide (constant features?): "
-            "drop them or give the widths yourself"
+            "drop such features or rows, or give widths"
         )
     return median
 

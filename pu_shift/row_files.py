@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from pu_shift.data.dataset import DataError
 
 # Large enough that reading is fast, small beside what a process needs anyway.
 BLOCK_ROWS = 65536
+LARGEST = 1e150
 _FORMAT: dict[str, Any] = {"encoding": "utf-8-sig", "skipinitialspace": True}
 
 
@@ -57,9 +59,11 @@ def read_csv(path: str) -> pd.DataFrame:
     ...     read_csv(str(file)).columns.tolist()
     ['size', 'weight']
     """
+    names, options = _layout(path)
     with _reading(path):
-        frame = pd.read_csv(path, sep=_separator(path), **_FORMAT)
-    _check_names(path, frame)
+        frame = pd.read_csv(path, **options)
+    if len(names) == 1:
+        frame = frame[: len(frame) - _empty_at_the_end(frame)]
     if len(frame) == 0:
         raise DataError(f"data: {path} has no rows")
     return frame
@@ -138,68 +142,30 @@ def finite(path: str, rows: Any, first: int = 0) -> Any:
     pu_shift.data.dataset.DataError: data: a.csv needs a finite number in row 2 of column 'b', ...
     """
     is_frame = isinstance(rows, pd.DataFrame)
+    if rows.shape[1] == 0:
+        raise DataError(f"data: {path} has no column of features")
     numbers = rows.apply(pd.to_numeric, errors="coerce") if is_frame else rows
     numbers = numbers.astype(np.float64)
-    wrong = ~np.isfinite(np.asarray(numbers))
+    # Squares are summed: they have to be finite too.
+    wrong = ~(np.abs(np.asarray(numbers)) <= LARGEST)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         name = rows.columns[column] if is_frame else int(column)
         found = rows.iloc[row, column] if is_frame else rows[row, column]
+        found = found.item() if isinstance(found, np.generic) else found
+        limit = f", above {LARGEST:g}" if np.isfinite(np.asarray(numbers)[row, column]) else ""
         raise DataError(
             f"data: {path} needs a finite number in row {first + row + 1} of column {name!r}, "
-            f"found {found.item() if isinstance(found, np.generic) else found!r}"
+            f"found {found!r}{limit}"
         )
     return numbers
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    r"""Open a text file that takes the place of ``path`` when the block has ended well.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Yields
-    ------
-    file
-        What is written to it is on the disk before the old file goes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder, "a.txt")) as file:
-    ...         _ = file.write("one")
-    ...         print(Path(folder, "a.txt").exists())
-    ...     Path(folder, "a.txt").read_text()
-    False
-    'one'
-    """
-    path = Path(path)
-    # Of this process alone: two may write the same file, and the last one wins whole.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 def _csv_blocks(
     path: str, names: Sequence[str], n_features: int, block_rows: int
 ) -> Iterator[tuple[pd.DataFrame, int]]:
-    with _reading(path):
-        options = {"sep": _separator(path), **_FORMAT}
-        header = pd.read_csv(path, nrows=0, **options)
-    _check_names(path, header)
-    missing = [name for name in names if name not in header.columns]
+    present, options = _layout(path)
+    missing = [name for name in names if name not in present]
     if missing:
         raise DataError(f"data: {path} has no column {missing[0]!r}")
     with (
@@ -208,8 +174,15 @@ def _csv_blocks(
         pd.read_csv(file, chunksize=block_rows, **options) as reader,
     ):
         # All columns: with some left out pandas would accept lines that are too long.
+        held = None
         for frame in reader:
-            yield frame[list(names)], file.tell()
+            if len(present) == 1:
+                # Empty lines are rows, unless the file ends with them.
+                frame = pd.concat([held, frame], ignore_index=True)
+                full = len(frame) - _empty_at_the_end(frame)
+                frame, held = frame[:full], frame[full:]
+            if len(frame):
+                yield frame[list(names)], file.tell()
 
 
 def _npy_blocks(
@@ -245,19 +218,42 @@ def _reading(path: str, kind: str = "CSV file") -> Iterator[None]:
         raise DataError(f"data: {path} is not a {kind}: {reason}") from None
 
 
+def _layout(path: str) -> tuple[list[str], dict[str, Any]]:
+    """Check the line of names; return the names, and how pandas has to read the file."""
+    with _reading(path):
+        options = {"sep": _separator(path), **_FORMAT}
+        # As it stands: pandas would rename what is repeated or empty, and would take the
+        # first field of rows that have one too many as their name.
+        lines = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False, **options)
+    names = lines.iloc[0].tolist()
+    if all(_is_number(name) for name in names):
+        raise DataError(f"data: {path} must begin with a line of column names")
+    for place, name in enumerate(names):
+        if not name.strip():
+            raise DataError(
+                f"data: {path} has no name for column {place + 1}: if it numbers the rows, write "
+                "the file without it"
+            )
+        if name in names[:place]:
+            raise DataError(f"data: {path} has two columns {name!r}")
+    # With one column, an empty line is a row whose value is missing.
+    return names, {**options, "skip_blank_lines": len(names) > 1}
+
+
 def _separator(path: str) -> str:
     with open(path, encoding="utf-8-sig") as file:
         # A name may hold a comma, and a number a decimal one, but not both lines alike.
-        lines = [file.readline(), file.readline()]
-    return max(",;\t", key=lambda mark: min(line.count(mark) for line in lines))
+        lines = list(islice((line for line in file if line.strip()), 2))
+    return max(",;\t", key=lambda mark: min((line.count(mark) for line in lines), default=0))
 
 
-def _check_names(path: str, frame: pd.DataFrame) -> None:
-    if all(_is_number(name) for name in frame.columns):
-        raise DataError(f"data: {path} must begin with a line of column names")
+def _empty_at_the_end(frame: pd.DataFrame) -> int:
+    """Count the rows without any value after the last one that has some."""
+    present = frame.notna().any(axis=1).to_numpy()[::-1]
+    return int(present.argmax()) if present.any() else len(frame)
 
 
-def _is_number(name: Any) -> bool:
+def _is_number(name: str) -> bool:
     try:
         float(name)
     except ValueError:

@@ -28,6 +28,15 @@ def test_known_mixtures_are_found(method, transform, prior):
     assert estimate.bootstrap.size == 0
 
 
+@pytest.mark.parametrize(("prior", "method"), [(0.7, "km2"), (0.99, "pen-l1")])
+def test_a_prior_near_one_is_left_to_the_method_that_can_find_it(prior, method):
+    X_p, X_u = pu_samples(500, 2000, prior, gap=4.0, d=2)
+    estimate = estimate_prior(X_p, X_u, n_bootstrap=10)
+    assert estimate.method == method
+    assert estimate.prior == pytest.approx(prior, abs=0.1)
+    assert estimate.low <= estimate.prior <= estimate.high
+
+
 @pytest.mark.parametrize("prior", [0.3, 0.7])
 def test_the_score_keeps_its_grip_on_many_features(prior):
     X_p, X_u = pu_samples(400, 1600, prior, gap=5.0, d=30)

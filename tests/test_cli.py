@@ -1,11 +1,13 @@
 import io
 import runpy
+import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from pu_shift import cli
 from pu_shift.cli import main
 from tests.mixtures import mixture, pu_samples
 
@@ -155,7 +157,20 @@ def test_reproduce_runs_a_table(tmp_path, capsys):
         (["predict", "model.npz", "zeros.csv"], "data: zeros.csv has no column 'size'"),
         (["predict", "data.csv", "new.csv"], "data.csv is not a pu-shift model"),
         (["predict", "model.npz", "new.csv", "--alpha", "2"], "alpha must lie strictly"),
-        (["predict", "model.npz", "new.csv", "--out", "no/where.csv"], "No such file"),
+        (
+            ["predict", "model.npz", "new.csv", "--out", "no/where.csv"],
+            "needs a folder that",
+        ),
+        (["predict", "model.npz", "new.csv", "--out", "."], "out must be a file, . is a folder"),
+        (["predict", "model.npz", "new.csv", "--out", "new.csv"], "another file than new.csv"),
+        (["fit", "data.csv", "--label", "labelled", "--loss", "squared"], "loss needs --method ri"),
+        (
+            ["fit", "data.csv", "--label", "labelled", "--non-negative"],
+            "negative needs --method",
+        ),
+        (["fit", "p.csv", "more.csv"], "data: p.csv has no column 'z'"),
+        (["fit", "labels.csv", "--label", "y"], "data: labels.csv has no column of features"),
+        (["fit", "twos.csv", "--label", "y"], "0 or -1 for unlabelled rows, found 2\n"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(files, model, monkeypatch, capsys, arguments, message):
@@ -164,6 +179,9 @@ def test_what_is_wrong_is_said_in_one_line(files, model, monkeypatch, capsys, ar
     (files / "words.csv").write_text("a,y\n1,0\nmany,1\n")
     (files / "empty.csv").write_text("a,y\n")
     (files / "nothing.csv").write_text("")
+    (files / "more.csv").write_text('size,"weight, g",z\n1,2,3\n')
+    (files / "labels.csv").write_text("y\n0\n1\n")
+    (files / "twos.csv").write_text("a,y\n1,2\n2,1\n")
     (files / "binary.csv").write_bytes(b"\xff\xfe\x00\x81")
     (files / "numbers.csv").write_text("1,0\n2,1\n")
     if arguments[0] == "fit":
@@ -195,3 +213,34 @@ def test_the_module_can_be_run(monkeypatch, capsys):
         runpy.run_module("pu_shift", run_name="__main__")
     assert exit_info.value.code == 0
     assert capsys.readouterr().out.startswith("pu-shift ")
+
+
+def test_the_input_is_never_the_output(files, tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    path.write_bytes((files / "data.csv").read_bytes())
+    (tmp_path / "link.npz").symlink_to(path)
+    arguments = ["fit", str(path), "--label", "labelled", "--prior", "0.3", "--out"]
+    assert main([*arguments, str(tmp_path / "link.npz")]) == 2
+    assert f"out must be another file than {path}" in capsys.readouterr().err
+    assert path.read_bytes() == (files / "data.csv").read_bytes()
+
+
+def test_ctrl_c_is_said_in_one_line(files, model, monkeypatch, capsys):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "read_blocks", interrupt)
+    assert main(["predict", str(model), str(files / "new.csv")]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(files, model, tmp_path):
+    rows = pd.read_csv(files / "new.csv")
+    pd.concat([rows] * 100).to_csv(tmp_path / "many.csv", index=False)
+    command = [sys.executable, "-m", "pu_shift", "predict", str(model), str(tmp_path / "many.csv")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"label,probability\n"
+        process.stdout.close()
+        error = process.stderr.read()
+    assert process.returncode == 141
+    assert error == b""

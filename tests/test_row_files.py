@@ -1,4 +1,4 @@
-"""Rows are read block by block, and results replace a file whole or not at all."""
+"""Rows are read block by block, and what is no table of numbers is refused."""
 
 import tracemalloc
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pu_shift.data import DataError
-from pu_shift.row_files import read_blocks, read_csv, replacing
+from pu_shift.row_files import read_blocks, read_csv
 
 ROWS = np.random.default_rng(0).normal(size=(23, 3))
 NAMES = ["a", "b", "c"]
@@ -65,6 +65,11 @@ def test_without_names_rows_are_a_matrix(files):
         ("a.csv", "", "is not a CSV file: No columns to parse"),
         ("a.csv", "1,2\n3,4\n", "must begin with a line of column names"),
         ("a.csv", "a,c\n1,2\n", "has no column 'b'"),
+        ("a.csv", "a,b\n1,2,3\n4,5,6\n", "is not a CSV file.*Expected 2 fields in line 2, saw 3"),
+        ("a.csv", ",a,b\n0,1,2\n", "has no name for column 1: if it numbers the rows"),
+        ("a.csv", "a,b,a\n0,1,2\n", "has two columns 'a'"),
+        ("a.csv", "0.5,0.5\n3,4\n", "must begin with a line of column names"),
+        ("a.csv", "a,b\n1,1e200\n", "in row 1 of column 'b', found 1e\\+200, above 1e\\+150"),
         ("a.csv", b"\xff\xfe\x00", "is not a CSV file: 'utf-8' codec can't decode"),
         ("a.npy", "a,b\n1,2\n", "is not a NumPy matrix"),
         ("a.npy", b"", "is not a NumPy matrix"),
@@ -123,21 +128,23 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, kind):
     assert peaks[1] < 1.5 * peaks[0]
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "out.csv"
-    path.write_text("old", encoding="utf-8")
+@pytest.mark.parametrize("block_rows", [1, 2, 3, 50])
+def test_an_empty_line_of_a_single_column_is_a_missing_value(tmp_path, block_rows):
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n2\n\n4\n")
+    with pytest.raises(DataError, match="a finite number in row 3 of column 'a', found nan"):
+        list(read_blocks(str(path), ["a"], 1, block_rows))
+    assert read_csv(str(path))["a"].isna().tolist() == [False, False, True, False]
+    # At the end of the file it is none.
+    path.write_text("a\n1\n2\n\n\n\n")
+    blocks = list(read_blocks(str(path), ["a"], 1, block_rows))
+    assert np.concatenate([block.rows["a"] for block in blocks]).tolist() == [1.0, 2.0]
+    assert all(len(block.rows) for block in blocks)
+    assert read_csv(str(path))["a"].tolist() == [1.0, 2.0]
 
-    def write_half():
-        with replacing(path) as file:
-            file.write("half")
-            file.flush()
-            assert path.read_text(encoding="utf-8") == "old"
-            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        write_half()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["out.csv"]
-    with replacing(path) as file:
-        file.write("new")
-    assert path.read_text(encoding="utf-8") == "new"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["out.csv"]
+def test_empty_lines_between_rows_are_no_rows(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\na;b\n\n1;2\n\n3;4\n\n")
+    (block,) = read_blocks(str(path), ["a", "b"], 2)
+    assert block.rows.to_numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]

@@ -237,6 +237,11 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     header = isinstance(label, str) or not (
         has_preamble or any(_is_number(cell) for i, cell in enumerate(cells) if i != column)
     )
+    if header and "" in cells:
+        raise DataError(
+            f"has no name for column {cells.index('') + 1}: if it numbers the rows, write the "
+            "table without it"
+        )
     import pandas as pd  # late, as above
 
     try:

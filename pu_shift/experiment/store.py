@@ -16,7 +16,7 @@ import sys
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
@@ -27,6 +27,7 @@ import pandas as pd
 import threadpoolctl
 
 from pu_shift import _checks
+from pu_shift._files import replacing
 from pu_shift._version import __version__
 from pu_shift.experiment.settings import BLOCK, CELL, TRIAL, key_prior
 
@@ -175,18 +176,9 @@ def write_atomic(path: PathLike, content: str | bytes) -> None:
     ...     (Path(folder) / "table.md").read_text()
     'one'
     """
-    path = Path(path)
-    temporary = path.with_name(_temporary(path.name))
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):  # a full disk needs the room
-            temporary.unlink()
-        raise
+    # A fixed name: what a kill leaves is overwritten by the next.
+    with replacing(path, binary=True, temporary=_temporary(Path(path).name)) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def _temporary(name: str) -> str:

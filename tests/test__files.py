@@ -1,0 +1,62 @@
+"""Results replace a file whole or not at all."""
+
+import os
+import stat
+import threading
+
+import pytest
+
+from pu_shift._files import replacing
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("old", encoding="utf-8")
+
+    def write_half():
+        with replacing(path) as file:
+            file.write("half")
+            file.flush()
+            assert path.read_text(encoding="utf-8") == "old"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.csv"]
+    with replacing(path) as file:
+        file.write("new")
+    assert path.read_text(encoding="utf-8") == "new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_link_stays_a_link_and_permissions_stay(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    target.write_text("old", encoding="utf-8")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    with replacing(link, binary=True) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert os.listdir(target.parent) == ["target"]
+
+
+def test_what_is_no_regular_file_is_written_to(tmp_path):
+    pipe, seen = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: seen.append(pipe.read_text(encoding="utf-8")))
+    reader.start()
+    with replacing(pipe) as file:
+        file.write("new")
+    reader.join(10)
+    assert seen == ["new"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+    path = tmp_path / "absent" / "out.csv"
+    with pytest.raises(FileNotFoundError) as caught, replacing(path):
+        pass
+    assert caught.value.filename == str(path)
