@@ -145,8 +145,8 @@ def estimate_prior(
         X_p, X_u = _scores(X_p, X_u, child(seed, 1))
     factors = np.array(WIDTH_FACTORS[transform])
     if method == "auto":
-        once = [np.ones((len(X), 1)) for X in (X_p, X_u)]
-        (largest,) = _penalized_l1(X_p, X_u, *once, factors, child(seed, 4))
+        once_p, once_u = (np.ones((len(X), 1)) for X in (X_p, X_u))
+        (largest,) = _penalized_l1(X_p, X_u, once_p, once_u, factors, child(seed, 4))
         method = "pen-l1" if largest > KM2_LIMIT else "km2"
     if method == "km2":
         X_p, X_u = (

@@ -244,25 +244,37 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
         )
     import pandas as pd  # late, as above
 
-    try:
-        frame = pd.read_csv(
-            io.StringIO(text),
-            sep=separator,
-            header=None,
-            skiprows=int(header),
-            skipinitialspace=True,
-            low_memory=False,
-        )
-    except pd.errors.EmptyDataError:
-        raise DataError("has a header but no rows") from None
-    except pd.errors.ParserError as error:
-        raise DataError(f"is not a table: {one_line(error)}") from None
+    def read(skip: int) -> pd.DataFrame:
+        try:
+            return pd.read_csv(
+                io.StringIO(text),
+                sep=separator,
+                header=None,
+                skiprows=skip,
+                skipinitialspace=True,
+                low_memory=False,
+                # Marked, so that "None" and "True" are labels like any other.
+                converters={column: lambda cell: f"={cell.strip()}"},
+            )
+        except pd.errors.EmptyDataError:
+            raise DataError("has a header but no rows") from None
+        except pd.errors.ParserError as error:
+            raise DataError(f"is not a table: {one_line(error)}") from None
+
+    frame = read(int(header))
     if frame.shape[1] != len(cells):
         raise DataError(f"expected {len(cells)} columns, found {frame.shape[1]}")
-    labels = frame.pop(column)
-    if labels.isna().any():
-        row = int(labels.isna().to_numpy().argmax()) + 1
+    others = cells[:column] + cells[column + 1 :]
+    if not header and others == [str(i) for i in range(len(others))] and len(frame) > 1:
+        # The names that pandas gives to columns without one, unless the label comes again.
+        header = not (frame[column].iloc[1:] == f"={cells[column]}").any()
+        frame = read(1) if header else frame
+    labels = frame.pop(column).str[1:]
+    if (labels == "").any():
+        row = int((labels == "").to_numpy().argmax()) + 1
         raise DataError(f"expected a label in every row, found none in row {row}")
+    numbers = pd.to_numeric(labels.map(_as_number), errors="coerce")
+    labels = numbers if numbers.notna().all() else labels
     for position, values in frame.items():
         if not pd.api.types.is_numeric_dtype(values):
             wrong = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
@@ -274,7 +286,7 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
         X = frame.to_numpy(dtype=np.float32)
     if pd.api.types.is_numeric_dtype(labels):
         return X, labels.to_numpy(dtype=np.float64)
-    return X, labels.astype(str).str.strip().to_numpy(dtype=object)
+    return X, labels.to_numpy(dtype=object)
 
 
 def _column(label: int | str, cells: Sequence[str]) -> int:
@@ -339,4 +351,11 @@ def to_signs(
 def _among(labels: np.ndarray, values: Sequence[Any]) -> np.ndarray:
     if labels.dtype.kind == "O":
         return np.isin(labels.astype(str), [str(value) for value in values])
-    return np.isin(labels, [float(value) for value in values if _is_number(str(value))])
+    return np.isin(
+        labels, [float(number) for number in map(_as_number, values) if _is_number(number)]
+    )
+
+
+def _as_number(label: Any) -> str:
+    """Return a label as text, truth values as 1 and 0."""
+    return {"true": "1", "false": "0"}.get(str(label).lower(), str(label))

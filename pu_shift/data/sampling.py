@@ -89,10 +89,11 @@ def draw(
     """Draw P from the positives, U with prior π, and test sets with priors π′.
 
     Rows are drawn without replacement: no row is in two of P, U and a test
-    set. Several test sets may share rows, being used one at a time. P and U
-    depend on the dataset's name, `prior`, `n_p`, `n_u`, `seed`, `trial` and
-    `counts` alone, and a test set on these, `n_test` and its own prior: asking
-    for other trials or test priors changes nothing.
+    set (but cod-rna and magic have rows that equal others). Several test sets
+    may share rows, being used one at a time. P and U depend on the dataset's
+    name, `prior`, `n_p`, `n_u`, `seed`, `trial` and `counts` alone, and a test
+    set on these, `n_test` and its own prior: asking for other trials or test
+    priors changes nothing.
 
     Parameters
     ----------

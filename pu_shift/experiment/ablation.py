@@ -342,7 +342,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             write_atomic(out / "ablation.csv", table.round(4).to_csv(index=False))
             write_atomic(out / "ablation.md", markdown(table) + "\n")
             table = by_dataset(comparisons)
-            write_atomic(out / "ablation_datasets.csv", table.round(2).to_csv(index=False))
+            write_atomic(out / "ablation_datasets.csv", table.round(4).to_csv(index=False))
     except (ValueError, OSError, DeviceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -160,8 +160,8 @@ def _parser(description: str, out: str, datasets: bool = True) -> argparse.Argum
     add(
         "--check",
         action="store_true",
-        help=f"exit 1 unless {LEAST_CONSISTENT:.0%} of the cells are consistent with the paper "
-        f"and the mean |Δ| is at most {LARGEST_DELTA} points".replace("%", "%%"),
+        help=f"exit 1 unless {LEAST_CONSISTENT:.0%} of the folder's cells are consistent with the "
+        f"paper and their mean |Δ| is at most {LARGEST_DELTA} points".replace("%", "%%"),
     )
     add("--cluster", metavar="ADDRESS", help="Dask scheduler that runs the trials, tcp://…")
     add("--protocol", metavar="FILE", help="JSON file with fields of the protocol to change")

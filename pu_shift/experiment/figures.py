@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,8 @@ def pdf(figure: Figure) -> bytes:
     """
     content = io.BytesIO()
     # As TrueType: many publishers refuse Matplotlib's own choice, Type 3.
+    # fontTools remarks on the font's own dates.
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
     with rc_context({"pdf.fonttype": 42}):
         figure.savefig(content, format="pdf", metadata={"CreationDate": None})
     return content.getvalue()

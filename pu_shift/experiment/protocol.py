@@ -1,4 +1,4 @@
-"""Every choice that a number in a table depends on, in one frozen dataclass.
+"""The choices that a number in a table depends on, in one frozen dataclass.
 
 The paper states few of them; each field says whether it does and, where it
 does not, why the value was chosen. ``docs/PROTOCOL.md`` is made from this file.
@@ -82,7 +82,7 @@ class Protocol:
     )
     ker_width_factors: tuple[float, ...] = _chosen(
         (0.525, 1.375),
-        "widths of the Ker models, in the same units: banana, cod-rna and MNIST are printed as the "
+        "widths of the Ker models, in the same units: banana and MNIST are printed as the "
         "narrow one has them, ijcnn1 and susy as the wide one",
     )
     ker_scaling: str = _chosen(
@@ -236,9 +236,15 @@ def protocol_markdown() -> str:
     lines = [
         "# The protocol",
         "",
-        "Every choice that a number in a table depends on. One protocol serves all datasets,",
+        "The choices that a number in a table depends on. One protocol serves all datasets,",
         "methods and tables. This page is made from `pu_shift/experiment/protocol.py` by",
         "`make docs`, and a test keeps the two equal.",
+        "",
+        "Besides: ten trials, and the standard error over them (stated in the paper); rows are",
+        "drawn without replacement, and no row is in two of P, U and a test set (chosen).",
+        "[datasets/README.md](../datasets/README.md) says which part and which class of each",
+        "dataset is used, [REPRODUCTION.md](REPRODUCTION.md) how means are compared with the",
+        "printed ones and set in boldface.",
         "",
         "| field | value | origin | reason |",
         "|---|---|---|---|",

@@ -126,7 +126,11 @@ def open_dataset(dataset: str, label: Label | str | int | None = None) -> data.D
         raise ValueError(
             f"dataset must be a file or one of {', '.join(data.NAMES)}, got {dataset!r}"
         )
-    return data.load_file(dataset, *(label if isinstance(label, Label) else Label(label)))
+    own = data.load_file(dataset, *(label if isinstance(label, Label) else Label(label)))
+    if own.name.lower() in _KNOWN:
+        # Results go by the name, and would be compared with the paper's.
+        raise ValueError(f"dataset {dataset} is named like one of the paper's: rename the file")
+    return own
 
 
 def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[dict[str, Any]]:
@@ -270,7 +274,7 @@ def plan(
 
 
 def fingerprints(datasets: Sequence[str], label: Label | str | int | None = None) -> dict[str, str]:
-    """Return digests of files of one's own, whose names do not tell what they hold.
+    """Return digests of the data: a name does not tell what a file or an edition holds.
 
     Parameters
     ----------
@@ -282,18 +286,19 @@ def fingerprints(datasets: Sequence[str], label: Label | str | int | None = None
     Returns
     -------
     dict
-        Name to digest, of the files only.
+        Name to digest.
 
     Examples
     --------
-    >>> fingerprints(["banana"])
-    {}
+    >>> list(fingerprints(["banana"]))
+    ['banana']
     """
-    own = [open_dataset(name, label) for name in datasets if name.lower() not in _KNOWN]
-    return {
-        file.name: hashlib.sha256(file.X.tobytes() + file.y.tobytes()).hexdigest()[:12]
-        for file in own
-    }
+    digests = {}
+    for dataset in (open_dataset(name, label) for name in datasets):
+        digest = hashlib.sha256(np.ascontiguousarray(dataset.X).data)
+        digest.update(np.ascontiguousarray(dataset.y).data)
+        digests[dataset.name] = digest.hexdigest()[:12]
+    return digests
 
 
 def run_all(
@@ -355,7 +360,7 @@ def run_all(
     2
     """
     protocol = Protocol() if protocol is None else protocol
-    # What can fail fails before a folder is touched: `fresh` would empty it.
+    # What can fail fails before the work.
     positive_int("seed", seed, least=0)
     get_device(gpu)
     if jobs is None:
@@ -363,10 +368,11 @@ def run_all(
     positive_int("jobs", jobs)
     plan(settings.values(), datasets, methods, n_trials, label=label)
     papers = {folder: load_paper_table(setting.number) for folder, setting in settings.items()}
-    identity = {"protocol": protocol.as_dict(), "seed": seed}
-    own_files = fingerprints(datasets, label)
-    if own_files:
-        identity["files"] = own_files
+    identity = {
+        "protocol": protocol.as_dict(),
+        "seed": seed,
+        "files": fingerprints(datasets, label),
+    }
     with ExitStack() as stack:
         client = None if cluster is None else stack.enter_context(_connect(cluster))
         stores = {

@@ -364,6 +364,7 @@ class TrialStore:
             json.dumps({"command": shlex.join(["python", *sys.argv]), **run_info})
         )
         self._rows: dict[tuple, dict[str, Any]] = {}
+        self._begun = False
 
     def __enter__(self) -> TrialStore:
         self._lock = self._fd = -1
@@ -382,7 +383,10 @@ class TrialStore:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         try:
             with self._one_line_errors():
-                self._write_run(finished=_now() if error is None else None)
+                if error is None:
+                    self._begin()
+                if self._begun:
+                    self._write_run(finished=_now() if error is None else None)
         finally:
             self._close()
 
@@ -401,6 +405,7 @@ class TrialStore:
             if key not in self._rows:
                 new.setdefault(key, row)
         with self._one_line_errors():
+            self._begin()
             self._write(b"".join(_with_check(row, self._columns) for row in new.values()))
             self._rows.update(new)
             self._write_run()
@@ -448,25 +453,44 @@ class TrialStore:
     def _open(self) -> None:
         earlier = self._earlier_run()
         path = self.folder / "trials.csv"
-        if self._fresh:
-            for name in OUTPUTS[:-1]:  # run.json goes last: it marks the folder as ours
-                (self.folder / name).unlink(missing_ok=True)
+        rows: list[dict[str, Any]] = []
+        replaces = self._fresh and earlier is not None
+        if replaces:
             earlier = None
         elif earlier is not None:
-            self._refuse_other_run(earlier)
+            content = path.read_bytes() if path.exists() else b""
+            # A run that came to nothing, but for a header, says nothing about the next.
+            if content.count(b"\n") > 1:
+                self._refuse_other_run(earlier)
+                rows, _ = _parse(path, content, self._columns)
+                files = {**(earlier.get("files") or {}), **(self._info.get("files") or {})}
+                self._info["files"] = files or None
         self._clock = time.monotonic()
         session = {**environment(), "started": _now(), "finished": None, "wall_seconds": 0.0}
         self._run = {**self._info, **session, "earlier_sessions": []}
         if earlier is not None:
             past = {name: earlier.get(name) for name in ("command", *session)}
-            self._run["earlier_sessions"] = [*earlier.get("earlier_sessions", []), past]
+            self._run["earlier_sessions"] = [*(earlier.get("earlier_sessions") or []), past]
+        self._rows = {self._columns.key_of(row): row for row in rows}
+        # What is to be replaced goes when there is something to replace it by.
+        if not replaces:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Make the folder this run's: nothing in it is touched before."""
+        if self._begun:
+            return
+        path = self.folder / "trials.csv"
+        if self._fresh:
+            for name in OUTPUTS[:-1]:  # run.json goes last: it marks the folder as ours
+                (self.folder / name).unlink(missing_ok=True)
         self._write_run()
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        rows, sound = _parse(path, path.read_bytes(), self._columns)
+        _, sound = _parse(path, path.read_bytes(), self._columns)
         os.ftruncate(self._fd, sound)
         if sound == 0:
             self._write(self._columns.header + _CHECK + b"\n")
-        self._rows = {self._columns.key_of(row): row for row in rows}
+        self._begun = True
 
     def _earlier_run(self) -> dict[str, Any] | None:
         """Return the folder's ``run.json``, or None for a new folder."""
@@ -476,7 +500,7 @@ class TrialStore:
                 run = json.loads(path.read_text(encoding="utf-8"))
             except (ValueError, RecursionError):
                 run = None
-            if isinstance(run, dict) and "pu_shift" in run.get("versions", ()):
+            if isinstance(run, dict) and _is_run(run):
                 return run
             raise StoreError(f"{path} was not written by pu-shift: choose another --out")
         harmless = {".lock", *map(_temporary, OUTPUTS)}
@@ -490,6 +514,10 @@ class TrialStore:
 
     def _refuse_other_run(self, earlier: Mapping[str, Any]) -> None:
         ours, theirs = ({name: run.get(name) for name in IDENTITY} for run in (self._info, earlier))
+        # Data are compared where both runs have them: others may be added.
+        digests = [run["files"] or {} for run in (ours, theirs)]
+        for run, own, other in zip((ours, theirs), digests, digests[::-1]):
+            run["files"] = {name: digest for name, digest in own.items() if name in other}
         for field, (new, old) in _differences(ours, theirs):
             raise StoreError(
                 f"{self.folder} holds another run: its {field} is {json.dumps(old)}, not "
@@ -514,6 +542,13 @@ class TrialStore:
             if fd >= 0:
                 os.close(fd)
         self._fd = self._lock = -1
+
+
+def _is_run(run: Mapping[str, Any]) -> bool:
+    """Whether a ``run.json`` has the parts that we write."""
+    parts = {"versions": dict, "files": dict, "earlier_sessions": list}
+    sound = all(isinstance(run.get(name) or kind(), kind) for name, kind in parts.items())
+    return sound and "pu_shift" in (run.get("versions") or ())
 
 
 def _now() -> str:

@@ -76,6 +76,8 @@ class Study:
         Default π and π′.
     trials : int
         Default number of trials.
+    takes : tuple of str
+        Which of the options ``prior``, ``test_prior`` and ``methods`` it has.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Study:
     by: str = "method"
     priors: tuple[float, float] = (0.3, 0.3)
     trials: int = 10
+    takes: tuple[str, ...] = ("prior", "test_prior", "methods")
 
 
 def run_asymmetric(dataset: str, trial: int, options: argparse.Namespace) -> Rows:
@@ -296,6 +299,7 @@ STUDIES = {
             "value",
             "α, the penalty of a false positive",
             "relative cost (%)",
+            takes=("prior", "methods"),
         ),
         Study(
             "robustness",
@@ -330,6 +334,7 @@ STUDIES = {
             "π",
             "estimate",
             trials=5,
+            takes=(),
         ),
     )
 }
@@ -379,12 +384,16 @@ def _parser(study: Study) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     prior, test_prior = study.priors
-    add("--prior", type=float, default=prior, help="π of the unlabelled data")
-    add("--test-prior", type=float, default=test_prior, help="π′ of the test data")
+    parser.set_defaults(prior=prior, test_prior=test_prior, methods=list(METHODS))
+    if "prior" in study.takes:
+        add("--prior", type=float, default=prior, help="π of the unlabelled data")
+    if "test_prior" in study.takes:
+        add("--test-prior", type=float, default=test_prior, help="π′ of the test data")
+    if "methods" in study.takes:
+        add("--methods", nargs="+", default=list(METHODS), help="which methods")
     add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device; -1 is the CPU")
     add("--trials", type=int, default=study.trials, help="number of trials")
     add("--datasets", nargs="+", default=list(DATASETS), help="which datasets")
-    add("--methods", nargs="+", default=list(METHODS), help="which methods")
     add("--seed", type=int, default=0, help="seed of everything random")
     add("--jobs", type=int, default=None, help="worker processes (default: one per core)")
     add("--out", default=f"results/{study.name}", metavar="DIR", help="results folder")
@@ -420,6 +429,7 @@ def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
     True
     """
     positive_int("trials", options.trials)
+    positive_int("seed", options.seed, least=0)
     open_unit("prior", options.prior)
     open_unit("test_prior", options.test_prior)
     for method in options.methods:
@@ -439,7 +449,7 @@ def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
         "test_prior": options.test_prior,
         "seed": options.seed,
         "protocol": options.protocol.as_dict(),
-        "files": fingerprints(options.datasets) or None,
+        "files": fingerprints(options.datasets),
     }
     with TrialStore(options.out, run, options.fresh, study_columns(study)) as store:
         done = store.done()

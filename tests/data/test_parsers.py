@@ -145,6 +145,22 @@ def test_bad_tables_are_rejected(content, label, message):
     assert message in one_line(parsers.parse_table, content, label)
 
 
+def test_names_that_are_numbers_are_a_header():
+    X, y = parsers.parse_table(b"0,1,label\n1.5,2,1\n2.5,3,0\n3.5,4,1\n")
+    assert X.tolist() == [[1.5, 2.0], [2.5, 3.0], [3.5, 4.0]]
+    assert y.tolist() == [1.0, 0.0, 1.0]
+    # A label that comes again is none.
+    X, y = parsers.parse_table(b"0,1,g\n1.5,2,h\n2.5,3,g\n")
+    assert len(X) == 3
+    assert y.tolist() == ["g", "h", "g"]
+
+
+@pytest.mark.parametrize("labels", [["None", "NA"], ["null", "sick"]])
+def test_labels_are_taken_as_they_stand(labels):
+    text = "a,kind\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels * 2))
+    assert parsers.parse_table(text.encode(), "kind")[1].tolist() == labels * 2
+
+
 @pytest.mark.parametrize(
     "preamble",
     [
@@ -166,7 +182,10 @@ def test_a_missing_value_is_kept_as_nan():
 
 def test_labels_may_be_words_or_truth_values():
     assert parsers.parse_table(b"1, g \n2,h\n")[1].tolist() == ["g", "h"]
-    assert parsers.parse_table(b"1,True\n2,False\n")[1].tolist() == [1.0, 0.0]
+    labels = parsers.parse_table(b"1,True\n2,False\n")[1]
+    assert labels.tolist() == [1.0, 0.0]
+    for name in ("True", "1", 1):
+        assert parsers.to_signs(labels, (name,)).tolist() == [1, -1]
 
 
 @pytest.mark.parametrize(

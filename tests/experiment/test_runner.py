@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import active_children
 
 import joblib
@@ -29,7 +30,7 @@ from pu_shift.experiment.runner import (
 )
 from pu_shift.experiment.settings import CELL, METHODS, TABLES, TRIAL, Block, TableSetting
 from pu_shift.experiment.settings import DATASETS as ALL_DATASETS
-from pu_shift.experiment.store import StoreError, TrialStore
+from pu_shift.experiment.store import IDENTITY, StoreError, TrialStore
 from tests.experiment.engine import (
     DATASETS,
     FAST,
@@ -222,7 +223,7 @@ class TestRun:
         assert run["protocol"] == PROTOCOL.as_dict()
         assert (run["seed"], run["table"]) == (0, 1)
         assert run["finished"] is not None
-        assert "files" not in run
+        assert set(run["files"]) == set(DATASETS)
         trials = rows(folder)
         keys = {(*cell, trial) for cell in TABLES[1].cells(DATASETS, METHODS) for trial in range(2)}
         assert set(trials[TRIAL].itertuples(index=False, name=None)) == keys
@@ -405,9 +406,40 @@ class TestRefusals:
         with pytest.raises(StoreError, match="holds another run: its files.mine is .*--out"):
             run("kind")
         run("kind", fresh=True)
-        # Nor is a file that has the name of a known dataset taken for it.
-        with pytest.raises(StoreError, match="holds another run: its files is .*, not null"):
-            run_all({out: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
+        # Other data may be added, and are recorded.
+        run_all({out: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
+        info = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        assert set(info["files"]) == {"mine", "banana"}
+        # A file that has the name of a known dataset is not taken for it.
+        named = path.rename(tmp_path / "Banana.csv")
+        with pytest.raises(ValueError, match="is named like one of the paper's: rename the file"):
+            run_all({out: ONE}, [str(named)], ["p/u uLSIF"], 1, PROTOCOL, jobs=1, label="kind")
+
+    def test_a_fresh_run_that_fails_leaves_what_was_there(self, tmp_path):
+        folders = {tmp_path / "a": ONE, tmp_path / "b": ONE}
+        run_all(folders, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+        many = replace(PROTOCOL, n_p=100_000)
+        with pytest.raises(ValueError, match="banana has .* positive rows, the draw needs"):
+            run_all(folders, ["banana"], ["p/u uLSIF"], 1, many, jobs=1, fresh=True)
+        info = json.loads((tmp_path / "b" / "run.json").read_text(encoding="utf-8"))
+        with (
+            TrialStore(tmp_path / "b", {name: info.get(name) for name in IDENTITY}),
+            pytest.raises(StoreError, match="in use by another run"),
+        ):
+            run_all(folders, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1, fresh=True)
+        changed = {path for path, content in before.items() if path.read_bytes() != content}
+        assert {path.parent.name for path in changed if path.name != ".lock"} <= {"b"}
+        assert {path.name for path in changed} <= {"run.json", ".lock"}
+        run_all(folders, ["banana"], ["Sq-Lin"], 1, PROTOCOL, jobs=1, fresh=True)
+        assert set(rows(tmp_path / "a")["method"]) == {"Sq-Lin"}
+
+    def test_a_run_that_came_to_nothing_does_not_stand_in_the_way(self, tmp_path):
+        many = replace(PROTOCOL, n_p=100_000)
+        with pytest.raises(ValueError, match="the draw needs"):
+            run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, many, jobs=1)
+        run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
+        assert len(rows(tmp_path)) == 1
 
     def test_two_runs_into_one_folder_are_refused(self, tmp_path):
         info = {"table": 0, "protocol": PROTOCOL.as_dict(), "seed": 0}

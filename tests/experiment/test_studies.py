@@ -116,12 +116,24 @@ def test_a_folder_of_another_study_or_prior_is_refused(run, tmp_path, capsys):
     run("class_prior", "--quiet", "--trials", "1", folder="out")
     out = ["--out", str(tmp_path / "out"), "--datasets", "banana"]
     protocol = ["--protocol", str(tmp_path / "protocol.json")]
-    for name, prior, message in (
-        ("robustness", "0.3", 'its study is "class_prior", not "robustness"'),
-        ("class_prior", "0.4", "its prior is 0.3, not 0.4"),
+    for name, options, message in (
+        ("robustness", ["--test-prior", "0.3"], 'its study is "class_prior", not "robustness"'),
+        ("class_prior", ["--seed", "1"], "its seed is 0, not 1"),
+        ("class_prior", ["--fresh", "--seed", "-1"], "seed must be an integer >= 0"),
     ):
-        assert study_main(name, [*out, *protocol, "--prior", prior, "--test-prior", "0.3"]) == 2
+        assert study_main(name, [*out, *protocol, *options]) == 2
         assert message in capsys.readouterr().err
+    assert (tmp_path / "out" / "summary.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("asymmetric", "--test-prior"), ("class_prior", "--prior"), ("class_prior", "--methods")],
+)
+def test_a_study_has_no_option_that_it_would_ignore(name, option, capsys):
+    with pytest.raises(SystemExit):
+        study_main(name, [option, "0.4"])
+    assert f"unrecognized arguments: {option}" in capsys.readouterr().err
 
 
 def test_an_interrupt_keeps_the_finished_trials_of_a_study(run, tmp_path, monkeypatch, capsys):

@@ -25,17 +25,14 @@
 
   /* ---- The theory: the same operations in the same order as pu_shift.priors. ---- */
 
-  function alphaFromTestPrior(prior, testPrior) {
-    const falsePositive = prior * (1 - testPrior);
-    return falsePositive / (falsePositive + testPrior * (1 - prior));
-  }
   function testPriorFromAlpha(prior, alpha) {
     const falseNegative = prior * (1 - alpha);
     return falseNegative / (falseNegative + alpha * (1 - prior));
   }
   function conditionOf(prior, testPrior, alpha) {
     const priorUnif = testPriorFromAlpha(testPrior, alpha);
-    const alphaUnif = alphaFromTestPrior(prior, priorUnif);
+    const falsePositive = alpha * prior * (1 - testPrior);
+    const alphaUnif = falsePositive / (falsePositive + (1 - alpha) * testPrior * (1 - prior));
     const odds = (prior / (1 - prior)) * (alpha / (1 - alpha));
     const threshold = alphaUnif / prior;
     return {
@@ -80,7 +77,7 @@
     root.append(svg("clipPath", { id: clip }, svg("rect", inner)));
     if (title) root.append(svg("text", { x: box.left, y: 16, "font-weight": 600 }, title));
     if (axes) {
-      for (const [value, text] of xticks || ticks(...xlim, 4)) {
+      for (const [value, text] of xticks || ticks(...xlim, 5)) {
         root.append(svg("line", { class: "grid", x1: x(value), x2: x(value), y1: y(ylim[0]), y2: y(ylim[1]) }));
         root.append(svg("text", { class: "tick", x: x(value), y: height - box.bottom + 14, "text-anchor": "middle" }, text));
       }
