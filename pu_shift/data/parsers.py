@@ -246,7 +246,7 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
 
     def read(skip: int) -> pd.DataFrame:
         try:
-            return pd.read_csv(
+            frame = pd.read_csv(
                 io.StringIO(text),
                 sep=separator,
                 header=None,
@@ -260,10 +260,11 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
             raise DataError("has a header but no rows") from None
         except pd.errors.ParserError as error:
             raise DataError(f"is not a table: {one_line(error)}") from None
+        if frame.shape[1] != len(cells):
+            raise DataError(f"expected {len(cells)} columns, found {frame.shape[1]}")
+        return frame
 
     frame = read(int(header))
-    if frame.shape[1] != len(cells):
-        raise DataError(f"expected {len(cells)} columns, found {frame.shape[1]}")
     others = cells[:column] + cells[column + 1 :]
     if not header and others == [str(i) for i in range(len(others))] and len(frame) > 1:
         # The names that pandas gives to columns without one, unless the label comes again.

@@ -128,6 +128,7 @@ def test_libsvm_text_with_a_huge_index_is_rejected():
         (b"a,b\n", -1, "no rows"),
         (b"1,2,g\n1,2,3,g\n", -1, "is not a table"),
         (b"a,kind\n1,2,g\n", "kind", "expected 2 columns, found 3"),
+        (b"0\tK\n3a", -1, "expected 2 columns, found 1"),
         (b",a,kind\n0,2,g\n", "kind", "has no name for column 1: if it numbers the rows"),
         (b"1,2,g\n1,oops,h\n", -1, "column 2 is not numeric: found oops"),
         (b"a,b,kind\n1,2,g\n1,oops,h\n", "kind", "column b is not numeric: found oops"),
