@@ -231,10 +231,17 @@ def epochs(
         raise ValueError(
             f"n_batches must not exceed the rows of P and U, {n_p} and {n_u}, got {n_batches}"
         )
+    cuts = [_cuts(n_p, n_batches), _cuts(n_u, n_batches)]
     while True:
-        parts_p = np.array_split(rng.permutation(n_p), n_batches)
-        parts_u = np.array_split(rng.permutation(n_u), n_batches)
-        yield list(zip(parts_p, parts_u))
+        rows_p, rows_u = rng.permutation(n_p), rng.permutation(n_u)
+        yield [(rows_p[part_p], rows_u[part_u]) for part_p, part_u in zip(*cuts)]
+
+
+def _cuts(n: int, n_parts: int) -> list[slice]:
+    """Cut n rows into parts whose sizes differ by one at most, the larger ones first."""
+    size, larger = divmod(n, n_parts)
+    edges = [part * size + min(part, larger) for part in range(n_parts + 1)]
+    return [slice(*pair) for pair in zip(edges, edges[1:])]
 
 
 class _Batch(NamedTuple):
@@ -242,12 +249,18 @@ class _Batch(NamedTuple):
 
     ``places`` tells which row of weights each has: row i of ``patterns`` is place
     i for a positive row, and place ``len(patterns) + i`` for an unlabelled one.
+    ``totals`` are the sums of the weights of the P rows and of the U rows, (2, K).
+    As long as no correction acts, q is multiplied by ``factors`` at each place, and a
+    positive row of each pattern has ``shares`` of a.
     """
 
     rows: Any
     n_p: int
     patterns: Any
     places: Any
+    totals: Any
+    factors: Any
+    shares: Any
 
 
 class _Stack:
@@ -370,7 +383,7 @@ class _Stack:
     def batches(self, n_batches: int | None, rng: np.random.Generator) -> Iterator[_Batch]:
         """Yield mini-batches for ever."""
         if n_batches is None:
-            whole = self._batch(self.rows, self.places, self.n_p)
+            (whole,) = self._weighted([(self.rows, self.n_p, self.places)])
             while True:
                 yield whole
         for pairs in epochs(self.n_p, self.n_u, n_batches, rng):
@@ -380,27 +393,34 @@ class _Stack:
             )
             order = beside(order, self.rows)
             rows, places = self.rows.take(order, axis=0), self.places.take(order)
-            start = 0
+            start, cut = 0, []
             for part_p, part_u in pairs:
                 stop = start + len(part_p) + len(part_u)
-                yield self._batch(rows[start:stop], places[start:stop], len(part_p))
+                cut.append((rows[start:stop], len(part_p), places[start:stop]))
                 start = stop
+            # Several at once cost little more than one, but are to need no more memory.
+            size = max(1, len(cut[-1][0]) // len(self.patterns))
+            for i in range(0, len(cut), size):
+                yield from self._weighted(cut[i : i + size])
 
-    def _batch(self, rows: Any, places: Any, n_p: int) -> _Batch:
-        n = len(rows)
-        if len(self.patterns) <= n:
-            return _Batch(rows, n_p, self.patterns, places)
-        # Weights that hardly repeat: those of the batch are its patterns.
-        own = self.xp.arange(n)
-        own[n_p:] += n
-        return _Batch(rows, n_p, self.patterns[places % len(self.patterns)], own)
-
-    def _totals(self, batch: _Batch) -> Any:
-        """Sum the weights of the P rows and of the U rows: (2, K)."""
-        n = len(batch.patterns)
-        counts = self.xp.bincount(batch.places, minlength=2 * n).reshape(2, n)
+    def _weighted(self, cut: list[tuple[Any, int, Any]]) -> Iterator[_Batch]:
+        """Make mini-batches of their rows, numbers of positive ones, and places."""
+        xp, patterns = self.xp, self.patterns
+        if len(patterns) > len(cut[0][0]):
+            # Weights that hardly repeat: those of the batch are its patterns.
+            ((rows, n_p, places),) = cut
+            patterns, places = patterns[places % len(patterns)], xp.arange(len(rows))
+            places[n_p:] += len(rows)
+            cut = [(rows, n_p, places)]
+        n = len(patterns)
+        counts = xp.concatenate([xp.bincount(places, minlength=2 * n) for _, _, places in cut])
+        totals = counts.reshape(-1, n).astype(self.dtype) @ patterns
         # A batch may hold no row that counts for some candidate.
-        return self.xp.maximum(counts.astype(self.dtype) @ batch.patterns, 1e-30)
+        totals = xp.maximum(totals, 1e-30).reshape(len(cut), 2, -1)
+        factors = _by_place(patterns, self.factors / totals)
+        shares = _shares(patterns, totals, self.a)
+        for (rows, n_p, places), *of_batch in zip(cut, totals, factors, shares):
+            yield _Batch(rows, n_p, patterns, places, *of_batch)
 
     def update(
         self, batch: _Batch, step_size: float, beta1: float, beta2: float, eps: float
@@ -438,8 +458,7 @@ class _Stack:
         q(z) = dℓ(−z)/dz the slope of the risk is (a − bπ)q − a on a positive
         row and bq on an unlabelled one: one evaluation of the loss serves both.
         """
-        xp, n_p, totals = self.xp, batch.n_p, self._totals(batch)
-        a, factors = self.a, self.factors
+        xp, n_p, factors, shares = self.xp, batch.n_p, batch.factors, batch.shares
         scores, slopes = self._buffers(len(batch.rows))
         shift = HALF_SHIFTS.get(self.loss.name)
         if shift is not None and self.correction is None:
@@ -450,8 +469,9 @@ class _Stack:
         else:
             xp.matmul(batch.rows, self.parameters, out=scores)
             if self.correction is not None:
-                a, b = self._corrected(scores, batch, totals)
-                factors = self._factors(a, b)
+                a, b = self._corrected(scores, batch)
+                factors = _by_place(batch.patterns, self._factors(a, b) / batch.totals)
+                shares = _shares(batch.patterns, batch.totals, a)
             if shift is not None:
                 xp.multiply(scores, 0.5, out=slopes)
                 slopes += shift
@@ -460,12 +480,12 @@ class _Stack:
         if self.loss.name == "double_hinge":
             xp.floor(slopes, out=slopes)
             xp.clip(slopes, 0.0, 2.0, out=slopes)
-        slopes *= _weights(batch, factors / totals)
-        constant = (batch.patterns * (a / totals[0])).take(batch.places[:n_p], axis=0)
+        slopes *= factors.take(batch.places, axis=0)
+        shares = shares.take(batch.places[:n_p], axis=0)
         if self.loss.linear_odd:
-            slopes[:n_p] -= constant
+            slopes[:n_p] -= shares
         else:
-            slopes[:n_p] += self.loss.derivative(scores[:n_p]) * constant
+            slopes[:n_p] += self.loss.derivative(scores[:n_p]) * shares
         return slopes
 
     def _factors(self, a: Any, b: Any) -> Any:
@@ -474,11 +494,12 @@ class _Stack:
         unit = 0.5 if self.loss.name == "double_hinge" else 1.0
         return unit * self.xp.stack([by_p, b])
 
-    def _corrected(self, scores: Any, batch: _Batch, totals: Any) -> tuple[Any, Any]:
+    def _corrected(self, scores: Any, batch: _Batch) -> tuple[Any, Any]:
         """Return the weights a and b that the gradient sees under a correction."""
         xp = self.xp
         parts = xp.stack([-self.prior, xp.ones_like(self.prior)])
-        negative = (self.loss.value(-scores) * _weights(batch, parts / totals)).sum(axis=0)
+        weights = _by_place(batch.patterns, parts / batch.totals).take(batch.places, axis=0)
+        negative = (self.loss.value(-scores) * weights).sum(axis=0)
         if self.correction == "max":
             return self.a, xp.where(negative > 0.0, self.b, xp.zeros_like(self.b))
         ascend = negative < -self.beta
@@ -512,7 +533,12 @@ class _Stack:
         return 0.5 * self.lam * (decayed**2).sum(axis=0)
 
 
-def _weights(batch: _Batch, factors: Any) -> Any:
-    """Weights of the rows, times (2, K) factors for those of P and of U."""
-    table = batch.patterns * factors[:, None]
-    return table.reshape(-1, table.shape[-1]).take(batch.places, axis=0)
+def _by_place(patterns: Any, factors: Any) -> Any:
+    """Weights at every place, times (..., 2, K) factors of P and U: (..., 2·patterns, K)."""
+    by_place = patterns * factors[..., None, :]
+    return by_place.reshape(*factors.shape[:-2], -1, factors.shape[-1])
+
+
+def _shares(patterns: Any, totals: Any, a: Any) -> Any:
+    """Share of a on positive rows of every pattern, (..., patterns, K), for (..., 2, K) totals."""
+    return patterns * (a / totals[..., 0, :])[..., None, :]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from pu_shift import risks, training
@@ -10,7 +12,7 @@ from pu_shift.links import GaussianKernelModel, LinearModel
 from pu_shift.losses import Loss
 from pu_shift.priors import Condition
 from pu_shift.selection import assign_folds, training_weights
-from pu_shift.training import train
+from pu_shift.training import epochs, train
 
 rng = np.random.default_rng(0)
 X_P = rng.normal(0.7, 1.0, (40, 3))
@@ -123,17 +125,33 @@ def test_weights_of_fewer_columns_are_repeated():
     np.testing.assert_array_equal(models[0].W.array, models[1].W.array)
 
 
-def test_weights_that_never_repeat_are_weights_too():
-    """Rows of equal and of almost equal weights take different ways through a mini-batch."""
+@pytest.mark.parametrize("n_batches", [1, 4, 8, 16, 32])
+def test_weights_that_never_repeat_are_weights_too(n_batches):
+    """Rows of equal and of almost equal weights take different ways through a mini-batch.
+
+    The eight of equal weights are prepared for all, two or one of the mini-batches at a
+    time; with 32 of them each has its own.
+    """
     X_p, X_u = data()
     models = [LinearModel(3, 3, dtype=np.float64) for _ in range(2)]
     for model, noise in zip(models, (0.0, 1e-10)):
         train(
-            model, X_p, X_u, CONDITIONS, n_steps=30, n_batches=4,
-            weights_p=np.arange(40)[:, None] % [2, 3, 4] + noise * rng.random((40, 3)),
-            weights_u=np.arange(120)[:, None] % [4, 2, 3] + noise * rng.random((120, 3)),
+            model, X_p, X_u, CONDITIONS, n_steps=30, n_batches=n_batches,
+            weights_p=1 + np.arange(40)[:, None] % [2, 3, 3] + noise * rng.random((40, 3)),
+            weights_u=1 + np.arange(120)[:, None] % [3, 2, 2] + noise * rng.random((120, 3)),
         )  # fmt: skip
     np.testing.assert_allclose(models[0].W.array, models[1].W.array, rtol=1e-6)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40), st.integers(0, 99))
+def test_an_epoch_has_every_row_once_in_batches_of_nearly_one_size(n_p, n_u, n_batches, seed):
+    n_batches = min(n_batches, n_p, n_u)
+    draws = epochs(n_p, n_u, n_batches, np.random.default_rng(seed))
+    for parts in (zip(*next(draws)), zip(*next(draws))):
+        for rows, n in zip(parts, (n_p, n_u)):
+            assert sorted(np.concatenate(rows).tolist()) == list(range(n))
+            sizes = [len(part) for part in rows]
+            assert sizes == [len(part) for part in np.array_split(np.arange(n), n_batches)]
 
 
 @pytest.mark.parametrize("decay_bias", [False, True])

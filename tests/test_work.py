@@ -7,7 +7,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 
-from pu_shift import kernels, stacking, ulsif
+from pu_shift import kernels, stacking, training, ulsif
 from pu_shift.device import get_device
 from pu_shift.experiment import methods
 from pu_shift.experiment.protocol import Protocol
@@ -133,6 +133,17 @@ def test_a_training_step_is_two_gemms_whatever_the_number_of_candidates(count, l
         weights_p=folds[0], weights_u=folds[1], record=(),
     )  # fmt: skip
     assert len(products) == 2 * 20
+
+
+@pytest.mark.parametrize(("n_batches", "passes"), [(None, 1), (4, 5)])
+def test_weights_are_prepared_once_an_epoch(count, n_batches, passes):
+    tables = count(training, "_by_place")
+    folds = [training_weights(assign_folds("rows", len(X), 5, 0), 5) for X in (X_P, X_U)]
+    train(
+        LinearModel(3, 6), X_P, X_U, Condition(0.3, 0.5), n_steps=20, n_batches=n_batches,
+        weights_p=folds[0], weights_u=folds[1], record=(),
+    )  # fmt: skip
+    assert len(tables) == passes
 
 
 def test_cross_validation_scores_each_row_once(count):
