@@ -1,5 +1,7 @@
 """The stacked AMSGrad loop: Chainer's own optimiser, separate training, known optima."""
 
+from bisect import bisect
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -165,6 +167,63 @@ def test_blocks_of_the_update_change_nothing(monkeypatch, cached, decay_bias):
     train(cut, X_p, X_u, CONDITIONS, **options)
     np.testing.assert_array_equal(whole.W.array, cut.W.array)
     np.testing.assert_array_equal(whole.b.array, cut.b.array)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_batches", [None, 4])
+@pytest.mark.parametrize("tight", [False, True])
+def test_the_bound_on_the_scores_changes_nothing(monkeypatch, dtype, n_batches, tight):
+    X_p, X_u = data(dtype)
+    if tight:  # one feature, 1 or −1: some score is at the bound, and grows for ever
+        X_p, X_u = np.ones_like(X_p[:, :1]), -np.ones_like(X_u[:, :1])
+    options = {"loss": "double_hinge", "n_steps": 250, "n_batches": n_batches, "lam": 0.0}
+    bounds, models = [], [LinearModel(X_p.shape[1], 3, dtype=dtype) for _ in range(2)]
+    bound = training._Reach.bound
+    monkeypatch.setattr(training._Reach, "bound", lambda *a: bounds.append(bound(*a)) or bounds[-1])
+    train(models[0], X_p, X_u, CONDITIONS, learning_rate=0.02, **options)
+    # Between the kinks, beyond one without a clip, and anywhere.
+    assert {bisect([1.0, 3.0], reach) for reach in bounds} == {0, 1, 2}
+    monkeypatch.setattr(training._Reach, "bound", lambda *_: np.inf)
+    train(models[1], X_p, X_u, CONDITIONS, learning_rate=0.02, **options)
+    np.testing.assert_array_equal(models[0].W.array, models[1].W.array)
+    np.testing.assert_array_equal(models[0].b.array, models[1].b.array)
+
+
+@given(
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([1e-3, 0.1, 1.0, 1e4]),
+    st.sampled_from([1e-9, 1e-4, 1e-2, 1.0]),
+    st.sampled_from([(0.9, 0.999), (0.0, 0.0), (0.9, 0.5), (0.99, 0.99), (0.0, 0.9)]),
+    st.sampled_from([0.0, 0.3]),
+    st.integers(0, 2**32 - 1),
+)
+def test_no_score_exceeds_the_bound(dtype, scale, learning_rate, betas, spread, seed):
+    draw = np.random.default_rng(seed)
+    X_p, X_u = ((scale * draw.standard_normal((n, 2))).astype(dtype) for n in (6, 9))
+    everything = np.concatenate([X_p, X_u]).astype(np.float64)
+    bound, bounds = training._Reach.bound, []
+
+    def checked(reach, parameters):
+        bounds.append(bound(reach, parameters))
+        exact = everything @ parameters[:-1].astype(np.float64) + parameters[-1]
+        assert np.abs(exact).max() <= bounds[-1]
+        return bounds[-1]
+
+    start = chainer.initializers.Normal(spread / scale, rng=np.random.RandomState(seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training._Reach, "bound", checked)
+        train(
+            LinearModel(2, 3, start, dtype=dtype), X_p, X_u, CONDITIONS, loss="double_hinge",
+            n_steps=30, n_batches=3, learning_rate=learning_rate, beta1=betas[0], beta2=betas[1],
+        )  # fmt: skip
+    assert len(bounds) == 30
+
+
+@pytest.mark.parametrize("large", [1e25, 1e38])
+def test_rows_too_long_to_measure_have_no_bound(large):
+    with np.errstate(over="ignore", invalid="ignore"):  # as in `train`
+        reach = training._Reach(np.full((2, 3), large, np.float32))
+        assert reach.bound(np.zeros((4, 1), np.float32)) == np.inf
 
 
 def test_nothing_is_recorded_when_no_step_is_asked_for():

@@ -122,17 +122,35 @@ def test_widths_a_power_of_root_two_apart_need_one_exponential(count, dtype, exp
     assert len(calls) == exponentials
 
 
-@pytest.mark.parametrize("loss", ["squared", "double_hinge"])
+@pytest.mark.parametrize(
+    ("loss", "scale", "n_scored"),
+    # From zero, no score of small features is beyond a kink in 20 steps; large ones all are.
+    [("squared", 1.0, 20), ("double_hinge", 1.0, 0), ("double_hinge", 1e4, 19)],
+)
 @pytest.mark.parametrize("n_candidates", [6, 60])
-def test_a_training_step_is_two_gemms_whatever_the_number_of_candidates(count, loss, n_candidates):
+def test_a_training_step_is_two_gemms_whatever_the_number_of_candidates(
+    count, loss, scale, n_scored, n_candidates
+):
     products = count(np, "matmul")
     model = LinearModel(3, n_candidates)
     folds = [training_weights(assign_folds("rows", len(X), 5, 0), 5) for X in (X_P, X_U)]
     train(
-        model, X_P, X_U, Condition(0.3, 0.5), loss=loss, n_steps=20, n_batches=4,
-        weights_p=folds[0], weights_u=folds[1], record=(),
+        model, X_P * np.float32(scale), X_U * np.float32(scale), Condition(0.3, 0.5), loss=loss,
+        n_steps=20, n_batches=4, weights_p=folds[0], weights_u=folds[1], record=(),
     )  # fmt: skip
-    assert len(products) == 2 * 20
+    assert len(products) == 20 + n_scored
+
+
+@pytest.mark.parametrize(("scale", "n_clips"), [(1.0, 0), (1e4, 19)])
+def test_scores_that_cannot_go_far_are_not_clipped(count, scale, n_clips):
+    clips, bounds = count(np, "clip"), count(np, "einsum")
+    train(
+        LinearModel(3), X_P * np.float32(scale), X_U * np.float32(scale), Condition(0.3, 0.5),
+        loss="double_hinge", n_steps=20, n_batches=4, record=(),
+    )  # fmt: skip
+    assert len(clips) == n_clips
+    # The longest row, and the weights at the start and where the bound came to 1.
+    assert len(bounds) <= 4
 
 
 @pytest.mark.parametrize(("n_batches", "passes"), [(None, 1), (4, 5)])
