@@ -8,7 +8,8 @@ import numpy as np
 from bench_training import N_BATCHES, N_P, N_U, STACKS, Problem
 from measure import interleaved
 
-TARGETS = {"MNIST": 2.0}
+# Two features as large as in the last are in no dataset of the paper.
+TARGETS = {"MNIST": 2.0, "banana × 100": None}
 SMALL_TARGET = 4.0
 N_STEPS = 500
 

@@ -19,13 +19,17 @@ CHAINER_TARGET, TORCH_TARGET = 15.0, 1.0
 
 
 class Stack(NamedTuple):
-    """Given priors × λ × (folds + the final model) on random rows of a dataset's shape."""
+    """Given priors × λ × (folds + the final model) on random rows of a dataset's shape.
+
+    ``scale`` is the standard deviation of the features.
+    """
 
     name: str
     n_features: int
     n_given: int
     n_lams: int
     loss: str
+    scale: float = 1.0
 
 
 STACKS = (
@@ -37,6 +41,9 @@ STACKS = (
     Stack("banana, Sq-Lin", 2, 3, 12, "squared"),
     Stack("any, DH-Ker", 125, 3, 6, "double_hinge"),
     Stack("any, Sq-Ker", 125, 3, 6, "squared"),
+    # Scores far beyond the kinks from the first steps on.
+    Stack("cod-rna, DH-Lin", 8, 3, 12, "double_hinge", scale=100.0),
+    Stack("banana × 100, DH-Lin", 2, 3, 12, "double_hinge", scale=100.0),
 )
 COMPARED = STACKS[0], STACKS[3], STACKS[4], STACKS[7]
 
@@ -49,8 +56,10 @@ class Problem:
         n = int(0.3 * n_u)
         self.loss = stack.loss
         self.rows = tuple(
-            np.concatenate([rng.normal(mean, 1, (m, stack.n_features)) for mean, m in parts])
-            .astype(np.float32)
+            np.concatenate([
+                rng.normal(stack.scale * mean, stack.scale, (m, stack.n_features))
+                for mean, m in parts
+            ]).astype(np.float32)
             for parts in ([(0.2, N_P)], [(0.2, n), (-0.2, n_u - n)])
         )  # fmt: skip
         self.folds = tuple(

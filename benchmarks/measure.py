@@ -70,7 +70,7 @@ def machine() -> dict[str, Any]:
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     blas = sorted(
         {
-            f"{pool['internal_api']} {pool['version']}"
+            f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', 'unknown')})"
             for pool in threadpool_info()
             if pool["user_api"] == "blas"
         }
