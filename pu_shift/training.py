@@ -501,13 +501,15 @@ class _Stack:
         row and bq on an unlabelled one: one evaluation of the loss serves both.
         """
         xp, n_p, factors, shares = self.xp, batch.n_p, batch.factors, batch.shares
-        scores, slopes = self._buffers(len(batch.rows))
-        shift = HALF_SHIFTS.get(self.loss.name)
         reach = np.inf if self.reach is None else self.reach.bound(self.parameters)
         if reach < 1.0:
-            # No row is beyond a kink: twice q is 1, whatever the scores.
-            slopes.fill(1.0)
-        elif shift is not None and self.correction is None:
+            # No row is beyond a kink of the double hinge: twice q is 1, whatever the scores.
+            slopes = factors.take(batch.places, axis=0)
+            slopes[:n_p] -= shares.take(batch.places[:n_p], axis=0)
+            return slopes
+        scores, slopes = self._buffers(len(batch.rows))
+        shift = HALF_SHIFTS.get(self.loss.name)
+        if shift is not None and self.correction is None:
             # The GEMM itself gives z/2 + shift.
             xp.multiply(self.parameters, 0.5, out=self.spare)
             self.spare[-1] += shift
@@ -523,7 +525,7 @@ class _Stack:
                 slopes += shift
             else:
                 slopes[...] = -self.loss.derivative(-scores)
-        if self.loss.name == "double_hinge" and reach >= 1.0:
+        if self.loss.name == "double_hinge":
             xp.floor(slopes, out=slopes)
             if reach >= 3.0:
                 xp.clip(slopes, 0.0, 2.0, out=slopes)
