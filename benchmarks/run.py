@@ -35,6 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="turns of each (median is taken)")
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the results")
     options = parser.parse_args(argv)
+    options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "results.json"
     results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     status = 0
