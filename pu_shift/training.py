@@ -249,9 +249,9 @@ class _Batch(NamedTuple):
 
     ``places`` tells which row of weights each has: row i of ``patterns`` is place
     i for a positive row, and place ``len(patterns) + i`` for an unlabelled one.
-    ``totals`` are the sums of the weights of the P rows and of the U rows, (2, K).
-    As long as no correction acts, q is multiplied by ``factors`` at each place, and a
-    positive row of each pattern has ``shares`` of a.
+    ``totals`` are the sums of the weights of the P rows and of the U rows, (2, K). As long
+    as no correction acts, the slope at each place is q (twice q for the double hinge) times
+    ``factors``, for a positive row less the ``shares`` of its pattern.
     """
 
     rows: Any
@@ -268,13 +268,16 @@ class _Reach:
 
     By the Cauchy–Schwarz inequality |z| ≤ ‖x‖‖w‖ + |b|. This is evaluated only when the
     bound, which grows by what each step may add at most, comes to 1 or to 3, where it
-    makes a difference to the double hinge. Beyond 3 it is followed no longer: scores that
-    went so far hardly ever return.
+    makes a difference to the double hinge. Once the evaluated bound is beyond 3 it is
+    followed no longer: it hardly ever returns.
     """
 
     def __init__(self, features: np.ndarray) -> None:
-        n_features = features.shape[1]
-        self.rounding = 1.0 + 8.0 * (n_features + 2) * float(np.finfo(features.dtype).eps)
+        n_features, precision = features.shape[1], np.finfo(features.dtype)
+        # Sums of n_features + 2 terms are rounded in the scores and in their bound.
+        self.rounding = 1.0 + 8.0 * (n_features + 2) * float(precision.eps)
+        # A gradient smaller than this has no square.
+        self.smallest = float(precision.tiny) ** 0.5
         self.longest = float(np.einsum("ij,ij->i", features, features).max()) ** 0.5
         # What a score changes by at most where every parameter moves by 1.
         self.span = n_features**0.5 * self.longest + 1.0
@@ -290,14 +293,16 @@ class _Reach:
             self.followed = self.value < 3.0
         return self.value if self.followed else np.inf
 
-    def grow(self, step_size: float, beta1: float, beta2: float) -> None:
+    def grow(self, step_size: float, beta1: float, beta2: float, eps: float) -> None:
         """Allow for a step of AMSGrad, with m and v in units of 1 − β₁ and 1 − β₂.
 
-        Again by the Cauchy–Schwarz inequality, |m| ≤ (v/(1 − β₁²/β₂))^½.
+        Again by the Cauchy–Schwarz inequality, |m| ≤ (v/(1 − β₁²/β₂))^½, but for gradients
+        whose squares underflow: of these m holds at most the smallest other over 1 − β₁.
         """
         square = beta1 * beta1
-        most = step_size / (1.0 - square / beta2) ** 0.5 if square < beta2 else np.inf
-        self.value = self.rounding * (self.value + most * self.span)
+        most = 1.0 / (1.0 - square / beta2) ** 0.5 if square < beta2 else np.inf
+        most += self.smallest / (1.0 - beta1) / eps
+        self.value = self.rounding * (self.value + step_size * most * self.span)
 
 
 class _Stack:
@@ -438,8 +443,9 @@ class _Stack:
                 stop = start + len(part_p) + len(part_u)
                 cut.append((rows[start:stop], len(part_p), places[start:stop]))
                 start = stop
-            # Several at once cost little more than one, but are to need no more memory.
-            size = max(1, len(cut[-1][0]) // len(self.patterns))
+            # Several at once cost little more than one. What is prepared, three numbers for
+            # each pattern and candidate, is to be no larger than the scores of a batch.
+            size = max(1, len(cut[-1][0]) // (3 * len(self.patterns)))
             for i in range(0, len(cut), size):
                 yield from self._weighted(cut[i : i + size])
 
@@ -476,7 +482,7 @@ class _Stack:
         root = (1.0 - beta2) ** 0.5
         step_size, eps = step_size * (1.0 - beta1) / root, eps / root
         if self.reach is not None:
-            self.reach.grow(step_size, beta1, beta2)
+            self.reach.grow(step_size, beta1, beta2, eps)
         for parameters, gradient, spare, m, v, v_max, penalised in self.blocks:
             n = len(penalised)
             xp.multiply(parameters[:n], penalised, out=spare[:n])

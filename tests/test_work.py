@@ -124,8 +124,8 @@ def test_widths_a_power_of_root_two_apart_need_one_exponential(count, dtype, exp
 
 @pytest.mark.parametrize(
     ("loss", "scale", "n_scored"),
-    # From zero, no score of small features is beyond a kink in 20 steps; large ones all are.
-    [("squared", 1.0, 20), ("double_hinge", 1.0, 0), ("double_hinge", 1e4, 19)],
+    # From zero, no score of small features is beyond a kink in 100 steps; large ones all are.
+    [("squared", 1.0, 100), ("double_hinge", 1.0, 0), ("double_hinge", 1e4, 99)],
 )
 @pytest.mark.parametrize("n_candidates", [6, 60])
 def test_a_training_step_is_two_gemms_whatever_the_number_of_candidates(
@@ -136,21 +136,33 @@ def test_a_training_step_is_two_gemms_whatever_the_number_of_candidates(
     folds = [training_weights(assign_folds("rows", len(X), 5, 0), 5) for X in (X_P, X_U)]
     train(
         model, X_P * np.float32(scale), X_U * np.float32(scale), Condition(0.3, 0.5), loss=loss,
-        n_steps=20, n_batches=4, weights_p=folds[0], weights_u=folds[1], record=(),
+        n_steps=100, n_batches=4, weights_p=folds[0], weights_u=folds[1], record=(),
     )  # fmt: skip
-    assert len(products) == 20 + n_scored
+    assert len(products) == 100 + n_scored
 
 
-@pytest.mark.parametrize(("scale", "n_clips"), [(1.0, 0), (1e4, 19)])
-def test_scores_that_cannot_go_far_are_not_clipped(count, scale, n_clips):
-    clips, bounds = count(np, "clip"), count(np, "einsum")
+@pytest.mark.parametrize(("scale", "n_clips", "n_bounds"), [(1.0, 0, 2), (1e4, 99, 2)])
+def test_scores_that_cannot_go_far_are_not_clipped(count, scale, n_clips, n_bounds):
+    clips, products = count(np, "clip"), count(np, "einsum")
     train(
         LinearModel(3), X_P * np.float32(scale), X_U * np.float32(scale), Condition(0.3, 0.5),
-        loss="double_hinge", n_steps=20, n_batches=4, record=(),
+        loss="double_hinge", n_steps=100, n_batches=4, record=(),
     )  # fmt: skip
     assert len(clips) == n_clips
-    # The longest row, and the weights at the start and where the bound came to 1.
-    assert len(bounds) <= 4
+    # The longest row, and the weights at the start and whenever the bound has come to 1.
+    assert len(products) == 1 + n_bounds
+
+
+def test_what_is_prepared_is_no_larger_than_the_scores_of_a_batch(count):
+    entries = count(training, "_by_place", lambda patterns, factors: len(patterns) * factors.size)
+    folds = [training_weights(assign_folds("rows", len(X), 5, 0), 5) for X in (X_P, X_U)]
+    train(
+        LinearModel(3, 6), X_P, X_U, Condition(0.3, 0.5), n_steps=8, n_batches=8,
+        weights_p=folds[0], weights_u=folds[1], record=(),
+    )  # fmt: skip
+    # Two of the eight at a time.
+    assert entries == 4 * [2 * 5 * 2 * 6]
+    assert 1.5 * max(entries) <= (len(X_P) + len(X_U)) // 8 * 6
 
 
 @pytest.mark.parametrize(("n_batches", "passes"), [(None, 1), (4, 5)])
