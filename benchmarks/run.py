@@ -1,8 +1,9 @@
 """Measure pu-shift side by side with what one would run instead.
 
-Usage: python benchmarks/run.py [--only ulsif|training|floor|growth|tables] [--repeats N]
+Usage: python benchmarks/run.py [--only ulsif|training|floor|growth|tables]
+       [--repeats N] [--out DIR]
 
-Prints the tables and writes results.json and results.png beside this file.
+Prints the tables and writes results.json and results.png beside this file, or into DIR.
 ulsif and training need the peers of requirements/bench.txt (``make bench``).
 """
 
