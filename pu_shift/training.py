@@ -285,7 +285,7 @@ class _Reach:
 
     def bound(self, parameters: np.ndarray) -> float:
         """Return a number that no |z| exceeds: infinity if it is no longer followed."""
-        if self.followed and self.value >= self.limit:
+        if self.followed and not self.value < self.limit:
             weights, biases = parameters[:-1], parameters[-1]
             norms = np.sqrt(np.einsum("jk,jk->k", weights, weights))
             self.value = self.rounding * float((self.longest * norms + np.abs(biases)).max())

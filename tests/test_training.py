@@ -235,6 +235,13 @@ def test_gradients_whose_squares_underflow_are_bounded_too():
     np.testing.assert_array_equal(models[0].W.array, models[1].W.array)
 
 
+def test_a_bound_that_growing_has_lost_is_evaluated_anew():
+    reach = training._Reach(np.ones((1, 1)))
+    assert reach.bound(np.zeros((2, 1))) == 0.0
+    reach.grow(0.0, 0.9, 0.5, 1e-8)  # 0 · ∞: neither β₁² < β₂ nor a step
+    assert reach.bound(np.ones((2, 1))) >= 2.0
+
+
 @pytest.mark.parametrize("large", [1e25, 1e38])
 def test_rows_too_long_to_measure_have_no_bound(large):
     with np.errstate(over="ignore", invalid="ignore"):  # as in `train`
