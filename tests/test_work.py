@@ -128,7 +128,7 @@ def test_widths_a_power_of_root_two_apart_need_one_exponential(count, dtype, exp
     [("squared", 1.0, 100), ("double_hinge", 1.0, 0), ("double_hinge", 1e4, 99)],
 )
 @pytest.mark.parametrize("n_candidates", [6, 60])
-def test_a_training_step_is_two_gemms_whatever_the_number_of_candidates(
+def test_a_training_step_is_two_gemms_at_most_whatever_the_number_of_candidates(
     count, loss, scale, n_scored, n_candidates
 ):
     products = count(np, "matmul")
@@ -141,16 +141,16 @@ def test_a_training_step_is_two_gemms_whatever_the_number_of_candidates(
     assert len(products) == 100 + n_scored
 
 
-@pytest.mark.parametrize(("scale", "n_clips", "n_bounds"), [(1.0, 0, 2), (1e4, 99, 2)])
-def test_scores_that_cannot_go_far_are_not_clipped(count, scale, n_clips, n_bounds):
+@pytest.mark.parametrize(("scale", "n_clips"), [(1.0, 0), (1e4, 99)])
+def test_scores_that_cannot_go_far_are_not_clipped(count, scale, n_clips):
     clips, products = count(np, "clip"), count(np, "einsum")
     train(
         LinearModel(3), X_P * np.float32(scale), X_U * np.float32(scale), Condition(0.3, 0.5),
         loss="double_hinge", n_steps=100, n_batches=4, record=(),
     )  # fmt: skip
     assert len(clips) == n_clips
-    # The longest row, and the weights at the start and whenever the bound has come to 1.
-    assert len(products) == 1 + n_bounds
+    # The longest row, and the weights at the start and once the bound has come to 1.
+    assert len(products) == 1 + 2
 
 
 def test_what_is_prepared_is_no_larger_than_the_scores_of_a_batch(count):
