@@ -11,7 +11,7 @@ from peers_training import one_by_one_chainer, stacked_torch
 from pu_shift._seeds import child
 from pu_shift.links import LinearModel
 from pu_shift.priors import Condition
-from pu_shift.selection import assign_folds, training_weights
+from pu_shift.candidates import assign_folds, training_weights
 from pu_shift.training import train
 
 N_P, N_U, N_FOLDS, N_BATCHES, SEED = 500, 2000, 5, 5, 0

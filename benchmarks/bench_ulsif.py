@@ -19,7 +19,7 @@ from peers_ulsif import (
 from pu_shift import ULSIF
 from pu_shift._seeds import child
 from pu_shift.kernels import choose_centers, gaussian_kernel, median_distance
-from pu_shift.selection import assign_folds
+from pu_shift.candidates import assign_folds
 from pu_shift.ulsif import GridEdgeWarning
 
 N_P, N_U, N_CENTERS, SEED = 500, 2000, 100, 0

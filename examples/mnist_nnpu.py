@@ -17,7 +17,7 @@ from pu_shift.data.sampling import draw
 from pu_shift.device import DeviceError, get_device
 
 SHIFTS = ((0.7, 0.3), (0.3, 0.7))
-METHODS = {"nnPU": (False, "nn"), "PU-shift": (True, None), "nnPU-shift": (True, "nn")}
+METHODS = {"nnPU": (False, "ascent"), "PU-shift": (True, None), "nnPU-shift": (True, "ascent")}
 # Draw 0 served to look at settings; what is reported comes from the draws after it.
 FIRST_TRIAL = 1
 

@@ -11,10 +11,10 @@ from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)
 from pu_shift._version import __version__
 from pu_shift.class_prior import estimate_prior
 from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
-from pu_shift.links import GaussianKernelModel, LinearModel
-from pu_shift.networks import MLP
+from pu_shift.links import MLP, GaussianKernelModel, LinearModel
+from pu_shift.model_selection import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.priors import Condition
-from pu_shift.scorers import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.risks import Risk
 from pu_shift.training import train
 from pu_shift.ulsif import KLIEP, ULSIF
 
@@ -27,6 +27,7 @@ __all__ = [
     "GaussianKernelModel",
     "LinearModel",
     "PURiskScorer",
+    "Risk",
     "RiskMinimizationClassifier",
     "__version__",
     "estimate_prior",

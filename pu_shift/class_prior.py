@@ -24,6 +24,7 @@ from scipy.stats import rankdata
 
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._seeds import Seed, child
+from pu_shift.candidates import assign_folds, training_weights
 from pu_shift.kernels import (
     as_rows,
     choose_centers,
@@ -32,7 +33,6 @@ from pu_shift.kernels import (
     squared_distances,
     take_rows,
 )
-from pu_shift.selection import assign_folds, training_weights
 from pu_shift.ulsif import ULSIF, GridEdgeWarning
 
 METHODS = ("auto", "pen-l1", "km2")

@@ -30,6 +30,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,14 @@ from sklearn.utils.validation import check_is_fitted
 from pu_shift._chainer import chainer
 from pu_shift._checks import as_index, one_of, positive_int, shown
 from pu_shift._seeds import Seed, child
+from pu_shift.candidates import (
+    RATIO_LAMS,
+    RISK_LAMS,
+    RISK_WIDTH_FACTORS,
+    WIDTH_FACTORS,
+    assign_folds,
+    check_grid,
+)
 from pu_shift.class_prior import estimate_prior
 from pu_shift.device import get_device, to_numpy
 from pu_shift.kernels import (
@@ -52,19 +61,13 @@ from pu_shift.kernels import (
 )
 from pu_shift.links import GaussianKernelModel, LinearModel
 from pu_shift.losses import LOSSES
-from pu_shift.networks import score_rows, train_network
+from pu_shift.model_selection import cross_validate
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
-from pu_shift.risks import nnpu_shift_risk
-from pu_shift.selection import assign_folds, check_grid, training_weights
-from pu_shift.stacking import cross_validate
+from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk
+from pu_shift.training import score_rows, train
 from pu_shift.ulsif import BASES, ULSIF, GridEdgeWarning
 
 SURROGATES = tuple(name for name in LOSSES if name != "zero_one")
-CORRECTIONS = {None: None, "nn": "ascent"}
-# Wider than uLSIF's own grid: one eigendecomposition serves every λ.
-RATIO_LAMS = tuple(float(lam) for lam in np.logspace(-5, 1, 13))
-RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2)
-RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
 
 
 class LabelWarning(UserWarning):
@@ -72,10 +75,12 @@ class LabelWarning(UserWarning):
 
 
 class _Fitted(NamedTuple):
+    """A trained model, its hyper-parameters, and scores of P and U to calibrate it by."""
+
     model: Any
     width: float
     lam: float
-    scores: tuple[np.ndarray, np.ndarray]
+    scores: tuple[np.ndarray, ...]
 
 
 class _PUClassifier(ClassifierMixin, BaseEstimator):
@@ -137,11 +142,14 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier; its ``classes_`` are −1 and 1.
         """
-        X_p = _validate(self, X_p)
-        X_u = _validate(self, X_u, reset=False)
-        self._fit(X_p, X_u.astype(X_p.dtype, copy=False))
+        self._fit(*self._samples(X_p, X_u))
         self.classes_ = np.array([-1, 1])
         return self
+
+    def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Check the two samples; both get the dtype of the first."""
+        X_p = _validate(self, X_p)
+        return X_p, _validate(self, X_u, reset=False).astype(X_p.dtype, copy=False)
 
     @property
     def condition(self) -> Condition:
@@ -170,7 +178,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on rows whose true classes are known.
 
-        Labels of PU data are no classes: select by :mod:`pu_shift.scorers`.
+        Labels of PU data are no classes: select by :mod:`pu_shift.model_selection`.
 
         Parameters
         ----------
@@ -221,6 +229,30 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
         return device, seed, Condition(prior, self.test_prior, self.alpha)
 
+    def _wanted(
+        self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition
+    ) -> list[Condition]:
+        """Complete conditions by what the classifier's own one says."""
+        known: dict[str, Any] = {
+            "prior": own.prior,
+            "test_prior": self.test_prior,
+            "alpha": own.alpha,
+        }
+        wanted = []
+        for item in conditions:
+            if isinstance(item, Condition):
+                wanted.append(item)
+            elif isinstance(item, Mapping) and set(item) <= set(known):
+                wanted.append(Condition(**{**known, **item}))
+            else:
+                raise ValueError(
+                    "conditions must be Condition objects or mappings with prior, test_prior "
+                    f"or alpha, got {shown(item)}"
+                )
+        if not wanted:
+            raise ValueError("conditions must not be empty")
+        return wanted
+
     def _n_folds(self, X_p: np.ndarray, X_u: np.ndarray) -> int:
         """No more folds than rows: each fold needs one of P and one of U."""
         return min(positive_int("n_folds", self.n_folds, least=2), len(X_p), len(X_u))
@@ -263,9 +295,11 @@ class DensityRatioClassifier(_PUClassifier):
         ``'gaussian'`` or ``'linear'``.
     n_centers
         Number of Gaussian centres, drawn from P ∪ U.
-    widths, lams
-        Candidates of the kernel width (by default multiples of the median
-        distance) and of λ (by default 1e-5 … 10). Of grids of your own a
+    widths, width_factors
+        Candidates of the kernel width: numbers, or multiples of the median distance
+        (by default 1/8 … 2 of it).
+    lams
+        Candidates of λ (by default 1e-5 … 10). Of grids of your own a
         :class:`pu_shift.ulsif.GridEdgeWarning` says when the best lies on the edge.
     selection
         ``'kfold'`` or ``'loo'``, see :class:`pu_shift.ulsif.ULSIF`.
@@ -276,8 +310,8 @@ class DensityRatioClassifier(_PUClassifier):
     gpu
         The CUDA device, or −1 for the CPU.
     random_state
-        Seed of the centres and folds: an integer, or ``None`` for a new one in
-        each fit.
+        Seed of the centres and folds: an integer, a ``SeedSequence``, or ``None``
+        for a new one in each fit.
 
     Attributes
     ----------
@@ -310,12 +344,13 @@ class DensityRatioClassifier(_PUClassifier):
         basis: str = "gaussian",
         n_centers: int = 100,
         widths: float | Iterable[float] | None = None,
+        width_factors: float | Iterable[float] | None = None,
         lams: float | Iterable[float] | None = None,
         selection: str = "kfold",
         n_folds: int = 5,
         clip_coefficients: bool = False,
         gpu: int = -1,
-        random_state: int | None = 0,
+        random_state: int | np.random.SeedSequence | None = 0,
     ) -> None:
         self.prior = prior
         self.test_prior = test_prior
@@ -324,6 +359,7 @@ class DensityRatioClassifier(_PUClassifier):
         self.basis = basis
         self.n_centers = n_centers
         self.widths = widths
+        self.width_factors = width_factors
         self.lams = lams
         self.selection = selection
         self.n_folds = n_folds
@@ -337,13 +373,14 @@ class DensityRatioClassifier(_PUClassifier):
         samples = device.send((X_p, X_u))
         numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
         with warnings.catch_warnings(), chainer.using_device(device):
-            if self.widths is None and self.lams is None:
+            if self.widths is None and self.width_factors is None and self.lams is None:
                 warnings.simplefilter("ignore", GridEdgeWarning)
             self.ratio_ = ULSIF(
                 numerator,
                 denominator,
                 n_centers=self.n_centers,
                 widths=self.widths,
+                width_factors=WIDTH_FACTORS if self.width_factors is None else self.width_factors,
                 lams=RATIO_LAMS if self.lams is None else self.lams,
                 basis=self.basis,
                 selection=self.selection,
@@ -447,25 +484,7 @@ class DensityRatioClassifier(_PUClassifier):
         >>> classifier.predict_many([[0.5]], months).tolist()
         [[-1], [1], [-1]]
         """
-        own = self.condition
-        known: dict[str, Any] = {
-            "prior": own.prior,
-            "test_prior": self.test_prior,
-            "alpha": own.alpha,
-        }
-        wanted = []
-        for item in conditions:
-            if isinstance(item, Condition):
-                wanted.append(item)
-            elif isinstance(item, Mapping) and set(item) <= set(known):
-                wanted.append(Condition(**{**known, **item}))
-            else:
-                raise ValueError(
-                    "conditions must be Condition objects or mappings with prior, test_prior "
-                    f"or alpha, got {shown(item)}"
-                )
-        if not wanted:
-            raise ValueError("conditions must not be empty")
+        wanted = self._wanted(conditions, self.condition)
         ratio = self.predict_ratio(X)
         return np.stack(
             [self._labels(item.classify_ratio(ratio, self.direction)) for item in wanted]
@@ -492,17 +511,26 @@ class RiskMinimizationClassifier(_PUClassifier):
     basis
         ``'linear'`` or ``'gaussian'``; not used with ``model``.
     correction
-        ``None`` for the unbiased risk, ``'nn'`` for the non-negative one with
-        Kiryo's gradient step (nnPU-shift, nnPU-asym).
+        ``None`` for the unbiased risk; of the non-negative ones (nnPU-shift, nnPU-asym)
+        ``'ascent'`` for Kiryo's gradient step, ``'max'`` for the risk as the paper prints it.
     model
         A Chainer link that gives one score per row, for instance
-        :class:`pu_shift.networks.MLP`. It is copied, and training starts from
+        :class:`pu_shift.MLP`. It is copied, and training starts from
         its weights. There is no search then: ``lams`` is one number.
     n_centers
         Number of Gaussian centres, drawn from P ∪ U.
-    widths, lams
-        Candidates of the kernel width (by default multiples of the median
-        distance) and of λ (by default 0 … 0.01; with ``model`` 0).
+    widths, width_factors
+        Candidates of the kernel width: numbers, or multiples of the median distance
+        (by default 1/4 … 2 of it).
+    width_selection
+        ``'risk'`` selects the width together with λ by the held-out risk. ``'ratio'`` takes
+        that with which p/u uLSIF has the best score in cross-validation: one training
+        instead of one per width, and the same width for every condition.
+    basis_scaling
+        ``'rms'`` divides each Gaussian basis by its root mean square over P ∪ U while
+        training, so that narrow bases learn as fast as wide ones; ``None`` does not.
+    lams
+        Candidates of λ (by default 0 … 0.01; with ``model`` 0).
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
     criterion
@@ -515,8 +543,8 @@ class RiskMinimizationClassifier(_PUClassifier):
     gpu
         The CUDA device, or −1 for the CPU.
     random_state
-        Seed of centres, folds and mini-batches: an integer, or ``None`` for a
-        new one in each fit.
+        Seed of centres, folds and mini-batches: an integer, a ``SeedSequence``, or
+        ``None`` for a new one in each fit.
 
     Attributes
     ----------
@@ -558,6 +586,9 @@ class RiskMinimizationClassifier(_PUClassifier):
         model: Any = None,
         n_centers: int = 100,
         widths: float | Iterable[float] | None = None,
+        width_factors: float | Iterable[float] | None = None,
+        width_selection: str = "risk",
+        basis_scaling: str | None = None,
         lams: float | Iterable[float] | None = None,
         n_folds: int = 5,
         criterion: str = "surrogate",
@@ -567,7 +598,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         nn_beta: float = 0.0,
         nn_gamma: float = 1.0,
         gpu: int = -1,
-        random_state: int | None = 0,
+        random_state: int | np.random.SeedSequence | None = 0,
     ) -> None:
         self.prior = prior
         self.test_prior = test_prior
@@ -578,6 +609,9 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.model = model
         self.n_centers = n_centers
         self.widths = widths
+        self.width_factors = width_factors
+        self.width_selection = width_selection
+        self.basis_scaling = basis_scaling
         self.lams = lams
         self.n_folds = n_folds
         self.criterion = criterion
@@ -590,115 +624,187 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.random_state = random_state
 
     def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> None:
+        self._check_options()
+        device, seed, condition = self._prepare(X_p, X_u)
+        (fitted,) = self._fit_all(X_p, X_u, [condition], device, seed)
+        self._keep(fitted, condition)
+
+    def fit_many(
+        self, X_p: Any, X_u: Any, conditions: Sequence[Condition | Mapping[str, float]]
+    ) -> list[RiskMinimizationClassifier]:
+        """Fit one classifier per condition, all of them in one training run.
+
+        The conditions are further columns of the stack that trains widths, λ and folds
+        side by side. Each result is what a ``fit_pu`` for its condition alone gives, to
+        rounding.
+
+        Parameters
+        ----------
+        X_p, X_u
+            (n, d) features of the positives and of the unlabelled rows.
+        conditions
+            As for :meth:`DensityRatioClassifier.predict_many`.
+
+        Returns
+        -------
+        list of RiskMinimizationClassifier
+            Fitted classifiers, in the order of the conditions.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X_p, X_u = rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))
+        >>> months = [{"test_prior": 0.1}, {"test_prior": 0.9}]
+        >>> fitted = RiskMinimizationClassifier(prior=0.4, n_steps=300).fit_many(X_p, X_u, months)
+        >>> [classifier.predict([[0.5]]).tolist() for classifier in fitted]
+        [[-1], [1]]
+        """
+        self._check_options()
+        X_p, X_u = self._samples(X_p, X_u)
+        device, seed, own = self._prepare(X_p, X_u)
+        wanted = self._wanted(conditions, own)
+        classifiers = []
+        for fitted, condition in zip(self._fit_all(X_p, X_u, wanted, device, seed), wanted):
+            classifier = copy.copy(self).set_params(
+                prior=condition.prior, test_prior=condition.test_prior, alpha=condition.alpha
+            )
+            classifier._keep(fitted, condition)
+            classifier.classes_ = np.array([-1, 1])
+            classifiers.append(classifier)
+        return classifiers
+
+    def _check_options(self) -> None:
         one_of("loss", self.loss, SURROGATES)
         one_of("basis", self.basis, BASES)
         one_of("correction", self.correction, CORRECTIONS)
         one_of("criterion", self.criterion, ("surrogate", "zero_one"))
+        one_of("width_selection", self.width_selection, ("risk", "ratio"))
+        one_of("basis_scaling", self.basis_scaling, (None, "rms"))
+
+    def _keep(self, fitted: _Fitted, condition: Condition) -> None:
+        """Make a result of training the classifier's own."""
+        self.model_, self.width_, self.lam_, scores = fitted
+        self.slope_ = np.nan
+        if self.loss == "double_hinge":
+            self.slope_ = _platt_slope(*scores, _as_shift(condition))
+        self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
+
+    def _fit_all(
+        self,
+        X_p: np.ndarray,
+        X_u: np.ndarray,
+        conditions: list[Condition],
+        device: Any,
+        seed: Seed,
+    ) -> list[_Fitted]:
+        """Train for every condition, on the device."""
         default = RISK_LAMS if self.model is None else 0.0
         lams = check_grid("lams", default if self.lams is None else self.lams, allow_zero=True)
-        device, seed, condition = self._prepare(X_p, X_u)
-        # A cost is trained as the shift that is equivalent to it.
-        target = Condition(condition.prior, condition.prior_unif)
-        options = {
+        risk = Risk(
+            [_as_shift(condition) for condition in conditions],
+            self.loss,
+            "pu-shift",
+            self.correction,
+            self.nn_beta,
+            self.nn_gamma,
+        )
+        with chainer.using_device(device):
+            if self.model is None:
+                return self._fit_basis(*device.send((X_p, X_u)), risk, lams, seed)
+            X_p, X_u = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
+            return [
+                self._fit_network(X_p, X_u, replace(risk, condition=one), lams, device, seed)
+                for one in risk.condition
+            ]
+
+    def _training_options(self, seed: Seed) -> dict[str, Any]:
+        return {
             "n_steps": self.n_steps,
             "n_batches": self.n_batches,
             "learning_rate": self.learning_rate,
-            "correction": CORRECTIONS[self.correction],
-            "beta": self.nn_beta,
-            "gamma": self.nn_gamma,
             "seed": child(seed, 3),
         }
-        with chainer.using_device(device):
-            if self.model is None:
-                X_p, X_u = device.send((X_p, X_u))
-                fitted = self._fit_basis(X_p, X_u, target, lams, device, seed, options)
-            else:
-                fitted = self._fit_network(X_p, X_u, target, lams, device, options)
-        model, width, lam, scores = fitted
-        slope = _platt_slope(*scores, target) if self.loss == "double_hinge" else np.nan
-        self.model_, self.width_, self.lam_, self.slope_ = model, width, lam, slope
-        self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
 
     def _fit_basis(
-        self,
-        X_p: Any,
-        X_u: Any,
-        target: Condition,
-        lams: np.ndarray,
-        device: Any,
-        seed: Seed,
-        options: dict[str, Any],
-    ) -> _Fitted:
-        """Train all widths, λ and folds, and keep the best; scores are held-out ones."""
+        self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, seed: Seed
+    ) -> list[_Fitted]:
+        """Train all conditions, widths, λ and folds, and keep the best of each condition."""
         k = self._n_folds(X_p, X_u)
         folds = [
             assign_folds(name, len(X), k, child(seed, 1, part))
             for part, (name, X) in enumerate((("P", X_p), ("U", X_u)))
         ]
-        fold_weights = [training_weights(fold, k, X_p.dtype) for fold in folds]
-        centers, widths = None, np.array([np.nan])
+        centers = None
+        widths = np.array([np.nan])
         if self.basis == "gaussian":
             centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
-            widths = self._widths(device.xp, X_p, X_u)
-        best: Any = None
+            widths = self._widths(X_p, X_u, centers, lams, seed)
+        best: list[Any] = [(np.inf, None)] * len(risk.condition)
         for width in widths:
-            features = [X_p, X_u]
+            features, scales = [X_p, X_u], 1.0
             if centers is not None:
                 features = [kernel_from_distances(part, width) for part in distances]
+                if self.basis_scaling == "rms":
+                    scales = _root_mean_squares(features)
+                    features = [part / scales for part in features]
             result = cross_validate(
                 features,
-                [target],
+                folds,
+                risk,
                 lams,
-                fold_weights,
-                device,
-                loss=self.loss,
-                criterion=None if self.criterion == "surrogate" else "zero_one",
-                **options,
+                None if self.criterion == "surrogate" else "zero_one",
+                **self._training_options(seed),
             )
-            place = int(result.risks[0].argmin())
-            if best is None or result.risks[0, place] < best[0]:
-                weights, biases = result.weights[:, 0, place], result.biases[0, place]
-                held_out = tuple(
-                    to_numpy(rows @ weights[:, :-1] + biases[:-1])[np.arange(len(fold)), fold]
-                    for rows, fold in zip(features, folds)
-                )
-                best = result.risks[0, place], width, lams[place], weights, biases, held_out
-        _, width, lam, weights, biases, held_out = best
-        dtype = weights.dtype
-        model: Any
-        if centers is None:
-            model = LinearModel(len(weights), dtype=dtype)
-        else:
-            model = GaussianKernelModel(centers, width, dtype=dtype)
-        model.to_device(device)
-        model.W.array[...], model.b.array[...] = weights[:, -1:], biases[-1:]
-        return _Fitted(model, float(width), float(lam), held_out)
+            for c, place in enumerate(result.risks.argmin(axis=1)):
+                if result.risks[c, place] < best[c][0]:
+                    # For the bases as they are, which is what the model computes.
+                    weights = result.weights[:, c, place, -1] / scales
+                    model = _linear_model(weights, result.biases[c, place, -1:], centers, width)
+                    scores = result.held_out_scores(features, folds, (c, place))
+                    fitted = _Fitted(model, float(width), float(lams[place]), scores)
+                    best[c] = result.risks[c, place], fitted
+        return [fitted for _, fitted in best]
 
-    def _widths(self, xp: Any, X_p: Any, X_u: Any) -> np.ndarray:
+    def _widths(self, X_p: Any, X_u: Any, centers: Any, lams: np.ndarray, seed: Seed) -> np.ndarray:
+        """Return the candidates; only one when uLSIF chooses among them."""
         if self.widths is not None:
-            return check_grid("widths", self.widths, allow_zero=False)
-        return np.array(RISK_WIDTH_FACTORS) * median_distance(xp.concatenate([X_p, X_u]))
+            widths = check_grid("widths", self.widths, allow_zero=False)
+        else:
+            factors = RISK_WIDTH_FACTORS if self.width_factors is None else self.width_factors
+            both = chainer.backend.get_array_module(X_p).concatenate([X_p, X_u])
+            widths = check_grid("width_factors", factors, allow_zero=False) * median_distance(both)
+        if self.width_selection == "risk" or len(widths) == 1:
+            return widths
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GridEdgeWarning)
+            ratio = ULSIF(
+                # Of λ below 10⁻⁵ single precision leaves rounding.
+                X_p.astype(np.float64),
+                X_u.astype(np.float64),
+                centers=centers,
+                widths=widths,
+                lams=lams,
+                n_folds=self._n_folds(X_p, X_u),
+                seed=seed,
+            )
+        return np.array([ratio.width])
 
     def _fit_network(
-        self,
-        X_p: np.ndarray,
-        X_u: np.ndarray,
-        target: Condition,
-        lams: np.ndarray,
-        device: Any,
-        options: dict[str, Any],
+        self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, device: Any, seed: Seed
     ) -> _Fitted:
         """Train a copy of the network; scores are those of the training rows."""
         if len(lams) > 1:
             raise ValueError(
                 f"lams must be one number with model, got {len(lams)}: "
-                "search with GridSearchCV and pu_shift.scorers"
+                "search with GridSearchCV and pu_shift.model_selection"
             )
         model, lam = copy.deepcopy(self.model), float(lams[0])
         model.to_device(device)
-        X_p, X_u = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
-        train_network(model, X_p, X_u, target, loss=self.loss, lam=lam, **options)
+        shape = score_rows(model, X_p[:1]).shape
+        if shape != (1,):
+            raise ValueError(f"model must give one score per row, got shape {shape} for one row")
+        train(model, X_p, X_u, risk, lam=lam, record=(), **self._training_options(seed))
         scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
         return _Fitted(model, np.nan, lam, scores)
 
@@ -772,6 +878,30 @@ class RiskMinimizationClassifier(_PUClassifier):
         return self._proba(shift_posterior(posterior, condition.prior_unif, condition.test_prior))
 
 
+def _as_shift(condition: Condition) -> Condition:
+    """Return the shift that is equivalent to the condition's shift and cost (Theorem 3)."""
+    return Condition(condition.prior, condition.prior_unif)
+
+
+def _linear_model(weights: Any, bias: Any, centers: Any, width: float) -> LinearModel:
+    """Make a single model of trained weights, where they are."""
+    model: Any
+    if centers is None:
+        model = LinearModel(len(weights), dtype=weights.dtype)
+    else:
+        model = GaussianKernelModel(centers, width, dtype=weights.dtype)
+    model.to_device(chainer.backend.get_device_from_array(weights))
+    model.W.array[...], model.b.array[...] = weights[:, None], bias
+    return model
+
+
+def _root_mean_squares(features: Sequence[Any]) -> Any:
+    """Return each basis's root mean square over all rows; 1 for a basis that is 0 on all."""
+    squares = sum((part**2).sum(axis=0) for part in features)
+    scales = (squares / sum(len(part) for part in features)) ** 0.5
+    return scales + (scales == 0)
+
+
 def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) -> float:
     """Scale of the scores whose logistic nnPU-shift risk is least."""
     scores_p, scores_u = scores_p.astype(np.float64), scores_u.astype(np.float64)
@@ -789,6 +919,8 @@ def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) 
 def _seed(random_state: Any) -> np.random.SeedSequence:
     if random_state is None:
         return np.random.SeedSequence()
+    if isinstance(random_state, np.random.SeedSequence):
+        return random_state
     number = as_index(random_state)
     if number is None or number < 0:
         raise ValueError(f"random_state must be an integer >= 0 or None, got {shown(random_state)}")

@@ -246,7 +246,7 @@ def _fit(options: argparse.Namespace) -> int:
     if options.method == "ratio":
         classifier = DensityRatioClassifier(**shared)
     else:
-        correction = "nn" if options.non_negative else None
+        correction = "ascent" if options.non_negative else None
         loss = options.loss or "squared"
         classifier = RiskMinimizationClassifier(**shared, loss=loss, correction=correction)
     estimator = classifier

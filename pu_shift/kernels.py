@@ -11,8 +11,6 @@ from pu_shift._checks import one_of, positive, positive_int
 from pu_shift.device import array_namespace, beside
 
 CENTER_SOURCES = ("numerator", "denominator", "both")
-# Rounding of a kernel is doubled by every squaring.
-MOST_SQUARINGS = 10
 
 
 def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> Any:
@@ -206,65 +204,6 @@ def kernel_from_distances(distances: Any, width: float) -> Any:
     if isinstance(kernel, np.ndarray):
         return np.exp(kernel, out=kernel)
     return array_namespace(kernel).exp(kernel)
-
-
-def kernels_from_distances(
-    distances: Any, widths: Any, overwrite: bool = False
-) -> Iterator[tuple[int, Any]]:
-    r"""Gaussian kernels of many widths, the widest first.
-
-    A width narrower by a power of √2 has the square of the kernel, or the square
-    of the square, because
-
-    .. math:: \exp\left(-\frac{D}{2(\sigma/\sqrt2)^2}\right)
-        = \exp\left(-\frac{D}{2\sigma^2}\right)^2,
-
-    which costs far less than the exponential. Each squaring doubles the rounding
-    error, so this is done in double precision only, where after ten it is below
-    10⁻¹².
-
-    Parameters
-    ----------
-    distances
-        Squared distances, any shape.
-    widths
-        σ > 0, in any order.
-    overwrite
-        Whether a kernel may be overwritten by the next, which saves time and memory
-        where each is used before the next is asked for.
-
-    Yields
-    ------
-    tuple of int and array
-        The place of a width in ``widths``, and its kernel.
-
-    Examples
-    --------
-    >>> pairs = kernels_from_distances(np.array([2.0]), [1.0, 2**0.5, 0.5])
-    >>> [(place, kernel.round(4).tolist()) for place, kernel in pairs]
-    [(1, [0.6065]), (0, [0.3679]), (2, [0.0183])]
-    """
-    widths = np.asarray(widths, dtype=np.float64)
-    xp = array_namespace(distances)
-    exact = distances.dtype == xp.float64
-    kernel: Any = None
-    widest, squarings = np.inf, 0
-    for place in np.argsort(-widths):
-        # (widest/σ)² = 2^power; what is left of it is the relative error of the exponent.
-        quotient = widest / float(widths[place])
-        quotient *= quotient  # a power would raise where this gives infinity
-        power = round(np.log2(quotient)) if quotient < 2.0**MOST_SQUARINGS else -1
-        if exact and power >= 0 and abs(quotient / 2.0**power - 1.0) < 1e-14:
-            for squaring in range(power - squarings):
-                if overwrite or squaring:
-                    kernel *= kernel
-                else:
-                    kernel = kernel * kernel
-        else:
-            kernel = kernel_from_distances(distances, float(widths[place]))
-            widest, power = float(widths[place]), 0
-        squarings = power
-        yield int(place), kernel
 
 
 def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:

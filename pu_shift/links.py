@@ -1,4 +1,4 @@
-"""Linear-in-parameter models as Chainer links: one candidate or a stack of them."""
+"""Models as Chainer links: linear-in-parameter ones, alone or in a stack, and a network."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int, shown
+from pu_shift._seeds import Seed, child
 from pu_shift.device import on_device
 from pu_shift.kernels import as_rows, gaussian_kernel
 
@@ -79,20 +80,15 @@ class LinearModel(chainer.Link):
         array
             Here the input features themselves.
         """
-        return self._rows(x)
+        x = on_device("x", x, self.device)
+        if x.ndim != 2 or x.shape[1] != self._n_inputs:
+            raise ValueError(f"x must be rows of {self._n_inputs} columns, got shape {x.shape}")
+        return x.astype(self.W.dtype, copy=False)
 
     def forward(self, x: Any) -> chainer.Variable:
         """Score rows: (n,) for a single model, (n, K) for a stack."""
-        scores = chainer.functions.bias(
-            chainer.functions.matmul(self.features(chainer.as_array(x)), self.W), self.b, axis=1
-        )
+        scores = chainer.functions.matmul(self.features(chainer.as_array(x)), self.W) + self.b
         return scores[:, 0] if self.n_candidates is None else scores
-
-    def _rows(self, x: Any) -> Any:
-        x = on_device("x", as_rows("x", x), self.device)
-        if x.shape[1] != self._n_inputs:
-            raise ValueError(f"x must have {self._n_inputs} columns, got {x.shape[1]}")
-        return x.astype(self.W.dtype, copy=False)
 
     @property
     def _n_inputs(self) -> int:
@@ -148,8 +144,59 @@ class GaussianKernelModel(LinearModel):
         array
             exp(−‖x − c_l‖²/2σ²) for each row and centre.
         """
-        return gaussian_kernel(self._rows(x), self.centers, float(self.width))
+        return gaussian_kernel(super().features(x), self.centers, float(self.width))
 
     @property
     def _n_inputs(self) -> int:
         return self.centers.shape[1]
+
+
+class MLP(chainer.Chain):
+    """Multilayer perceptron with ReLU and batch normalisation (Kiryo et al., 2017).
+
+    The default is their network for MNIST: four hidden layers of 300 units.
+
+    Parameters
+    ----------
+    n_features
+        Number of input features.
+    n_units
+        Units of each hidden layer.
+    n_hidden
+        Number of hidden layers.
+    seed
+        Seed of the initial weights, drawn with variance 2/(inputs of the layer).
+
+    Examples
+    --------
+    >>> model = MLP(2, n_units=8, n_hidden=1)
+    >>> model(np.zeros((3, 2), dtype=np.float32)).shape
+    (3,)
+    """
+
+    def __init__(
+        self, n_features: int, n_units: int = 300, n_hidden: int = 4, seed: Seed = 0
+    ) -> None:
+        super().__init__()
+        self.n_features = positive_int("n_features", n_features)
+        self.n_units = positive_int("n_units", n_units)
+        self.n_hidden = positive_int("n_hidden", n_hidden)
+        rng = np.random.default_rng(child(seed))
+        sizes = [n_features, *[n_units] * n_hidden, 1]
+        with chainer.using_config("dtype", np.dtype(np.float32)), self.init_scope():
+            for layer, (n_in, n_out) in enumerate(zip(sizes, sizes[1:])):
+                scale = (2.0 / n_in) ** 0.5
+                weights = rng.normal(0.0, scale, (n_out, n_in)).astype(np.float32)
+                # Batch normalisation has a bias of its own.
+                last = layer == n_hidden
+                linear = chainer.links.Linear(n_in, n_out, nobias=not last, initialW=weights)
+                setattr(self, f"linear{layer}", linear)
+                if not last:
+                    setattr(self, f"norm{layer}", chainer.links.BatchNormalization(n_out))
+
+    def forward(self, x: Any) -> chainer.Variable:
+        """Score rows: (n,)."""
+        for layer in range(self.n_hidden):
+            x = getattr(self, f"norm{layer}")(getattr(self, f"linear{layer}")(x))
+            x = chainer.functions.relu(x)
+        return getattr(self, f"linear{self.n_hidden}")(x)[:, 0]

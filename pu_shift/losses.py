@@ -68,10 +68,12 @@ class Squared(Loss):
     name = "squared"
 
     def _value(self, xp: Any, z: Any) -> Any:
-        return 0.25 * (1.0 - z) ** 2
+        half = 0.5 - 0.5 * z
+        half *= half
+        return half
 
     def _derivative(self, xp: Any, z: Any) -> Any:
-        return 0.5 * (z - 1.0)
+        return 0.5 * z - 0.5
 
     def _second_derivative(self, xp: Any, z: Any) -> Any:
         return xp.full_like(z, 0.5)
@@ -91,12 +93,13 @@ class DoubleHinge(Loss):
     name = "double_hinge"
 
     def _value(self, xp: Any, z: Any) -> Any:
-        hinge = 0.5 * (1.0 - z)
-        return xp.where(z < -1.0, -z, xp.where(hinge > 0.0, hinge, xp.zeros_like(z)))
+        # ½(1 − z)₊ + ½(−1 − z)₊: clipping is several times faster than `where`.
+        half = -0.5 * z
+        return xp.clip(half + 0.5, 0.0, xp.inf) + xp.clip(half - 0.5, 0.0, xp.inf)
 
     def _derivative(self, xp: Any, z: Any) -> Any:
-        zero = xp.zeros_like(z)
-        return xp.where(z < -1.0, zero - 1.0, xp.where(z < 1.0, zero - 0.5, zero))
+        kinks_below = xp.clip(xp.floor(0.5 * z + 1.5), 0.0, 2.0)
+        return 0.5 * kinks_below - 1.0
 
     def _second_derivative(self, xp: Any, z: Any) -> Any:
         return xp.zeros_like(z)

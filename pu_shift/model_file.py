@@ -24,8 +24,7 @@ from pu_shift._checks import shown
 from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import to_numpy
 from pu_shift.experiment.store import write_atomic
-from pu_shift.links import GaussianKernelModel, LinearModel
-from pu_shift.networks import MLP
+from pu_shift.links import MLP, GaussianKernelModel, LinearModel
 from pu_shift.priors import Condition
 from pu_shift.ulsif import ULSIF
 

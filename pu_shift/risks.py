@@ -36,6 +36,7 @@ undoes the over-fitting. With β = 0 both return the same value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Union
 
 import numpy as np
@@ -90,6 +91,117 @@ def risk_weights(condition: Conditions, kind: str) -> tuple[np.ndarray, np.ndarr
     return prior, test_prior * (1.0 - alpha), (1.0 - test_prior) * alpha / (1.0 - prior)
 
 
+@dataclass(frozen=True)
+class Risk:
+    r"""A risk estimator of which only the scores are open: what training minimises.
+
+    .. math:: a\,\widehat{\mathbb E}_\mathrm{p}[\ell(g)] + b\,\widehat R_\mathrm{neg}(g)
+
+    Parameters
+    ----------
+    condition
+        One condition for all models, or one for each of K.
+    loss
+        A loss or its name.
+    kind
+        Which risk, see :func:`risk_weights`.
+    correction
+        ``None`` for the unbiased risk, ``'max'`` or ``'ascent'`` for a non-negative
+        one; the head of this module says what each returns and back-propagates.
+    beta, gamma
+        β ≥ 0 and γ ≥ 0 of ``'ascent'``.
+
+    Examples
+    --------
+    >>> risk = Risk(Condition(0.3, 0.5), "double_hinge", "pu-shift")
+    >>> float(risk(np.array([0.0]), np.array([0.0])).array)
+    0.5
+    """
+
+    condition: Conditions
+    loss: str | Loss = "squared"
+    kind: str = "pu-shift-asym"
+    correction: str | None = None
+    beta: float = 0.0
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", get_loss(self.loss))
+        one_of("correction", self.correction, CORRECTIONS)
+        non_negative("beta", self.beta)
+        non_negative("gamma", self.gamma)
+        object.__setattr__(self, "_weights", risk_weights(self.condition, self.kind))
+        object.__setattr__(self, "_sent", {})
+
+    def _weights_beside(self, scores: Any) -> tuple[Any, Any, Any]:
+        """Return π, a and b on the scores' device and of their dtype, sent there once."""
+        key = str(chainer.backend.get_device_from_array(scores)), scores.dtype
+        if key not in self._sent:
+            sent = tuple(beside(array, scores, scores.dtype) for array in self._weights)
+            if len(sent[0]) not in (1, _columns(scores).shape[1]):
+                raise ValueError(
+                    f"condition must be one or one per model, got {len(sent[0])} "
+                    f"for {_columns(scores).shape[1]} models"
+                )
+            self._sent[key] = sent
+        return self._sent[key]
+
+    def __call__(
+        self, scores_p: Any, scores_u: Any, weights_p: Any = None, weights_u: Any = None
+    ) -> chainer.Variable:
+        """Return the risk of scores, (n,) or (n, K).
+
+        Parameters
+        ----------
+        scores_p, scores_u
+            g(x) on the positive and on the unlabelled rows.
+        weights_p, weights_u
+            Row weights ≥ 0, (n,) or (n, K); ``None`` weighs all rows alike.
+
+        Returns
+        -------
+        chainer.Variable
+            The risk, of shape () or (K,).
+        """
+        arrays = chainer.as_array(scores_p), chainer.as_array(scores_u)
+        _check_scores(*arrays)
+        weights = None
+        if weights_p is not None or weights_u is not None:
+            xp = chainer.backend.get_array_module(arrays[0])
+            weights = xp.concatenate(
+                [
+                    _row_weights(xp, name, part, scores)
+                    for name, part, scores in zip(
+                        ("weights_p", "weights_u"), (weights_p, weights_u), arrays
+                    )
+                ]
+            )
+        scores = chainer.functions.concat([scores_p, scores_u], axis=0)
+        return self.of_batch(scores, len(arrays[0]), weights)
+
+    def of_batch(self, scores: Any, n_p: int, weights: Any = None) -> chainer.Variable:
+        """Return the risk of a mini-batch whose first ``n_p`` rows are positive.
+
+        A batch that has no P or no U rows that count for some model lacks that
+        model's term. Nothing is checked: this is the inner loop.
+
+        Parameters
+        ----------
+        scores
+            (n,) or (n, K) scores.
+        n_p
+            Number of positive rows; the others are unlabelled.
+        weights
+            (n, 1) or (n, K) row weights ≥ 0.
+
+        Returns
+        -------
+        chainer.Variable
+            The risk, of shape () or (K,).
+        """
+        return _PURisk(self, n_p, weights).apply((scores,))[0]
+
+
 def evaluate_risk(
     scores_p: Any,
     scores_u: Any,
@@ -128,8 +240,8 @@ def evaluate_risk(
     >>> float(evaluate_risk(scores_p, scores_u, Condition(0.5), "zero_one", "pu"))
     0.25
     """
-    node = _PURisk(condition, loss, kind, weights_p, weights_u, None, 0.0, 1.0)
-    return node.forward((scores_p, scores_u))[0]
+    with chainer.no_backprop_mode():
+        return Risk(condition, loss, kind)(scores_p, scores_u, weights_p, weights_u).array
 
 
 def pu_risk(
@@ -166,7 +278,7 @@ def pu_risk(
     >>> float(pu_risk(np.array([1.0]), np.array([1.0, -1.0]), Condition(0.5)).array)
     0.0
     """
-    return _apply(scores_p, scores_u, condition, loss, "pu", weights_p, weights_u)
+    return Risk(condition, loss, "pu")(scores_p, scores_u, weights_p, weights_u)
 
 
 def pu_shift_risk(
@@ -199,7 +311,7 @@ def pu_shift_risk(
     >>> round(float(risk.array), 6)
     0.25
     """
-    return _apply(scores_p, scores_u, condition, loss, "pu-shift", weights_p, weights_u)
+    return Risk(condition, loss, "pu-shift")(scores_p, scores_u, weights_p, weights_u)
 
 
 def pu_asym_risk(
@@ -233,7 +345,7 @@ def pu_asym_risk(
     >>> round(float(risk.array), 6)
     0.125
     """
-    return _apply(scores_p, scores_u, condition, loss, "pu-asym", weights_p, weights_u)
+    return Risk(condition, loss, "pu-asym")(scores_p, scores_u, weights_p, weights_u)
 
 
 def pu_shift_asym_risk(
@@ -270,7 +382,7 @@ def pu_shift_asym_risk(
     >>> round(float(pu_shift_asym_risk(np.array([0.0]), np.array([0.0]), condition).array), 6)
     0.125
     """
-    return _apply(scores_p, scores_u, condition, loss, "pu-shift-asym", weights_p, weights_u)
+    return Risk(condition, loss, "pu-shift-asym")(scores_p, scores_u, weights_p, weights_u)
 
 
 def nnpu_risk(
@@ -319,18 +431,8 @@ def nnpu_risk(
     0.0
     """
     one_of("correction", correction, CORRECTIONS[1:])
-    return _apply(
-        scores_p,
-        scores_u,
-        condition,
-        loss,
-        kind,
-        weights_p,
-        weights_u,
-        correction,
-        non_negative("beta", beta),
-        non_negative("gamma", gamma),
-    )
+    risk = Risk(condition, loss, kind, correction, beta, gamma)
+    return risk(scores_p, scores_u, weights_p, weights_u)
 
 
 def nnpu_shift_risk(
@@ -365,144 +467,122 @@ def nnpu_shift_risk(
     >>> float(nnpu_shift_risk(np.array([1.0]), np.array([-1.0]), condition).array)
     0.0
     """
-    return nnpu_risk(
-        scores_p,
-        scores_u,
-        condition,
-        loss,
-        "pu-shift",
-        weights_p,
-        weights_u,
-        beta,
-        gamma,
-        correction,
+    risk = Risk(
+        condition, loss, "pu-shift", one_of("correction", correction, CORRECTIONS[1:]), beta, gamma
     )
-
-
-def _apply(
-    scores_p: Any,
-    scores_u: Any,
-    condition: Conditions,
-    loss: str | Loss,
-    kind: str,
-    weights_p: Any,
-    weights_u: Any,
-    correction: str | None = None,
-    beta: float = 0.0,
-    gamma: float = 1.0,
-) -> chainer.Variable:
-    node = _PURisk(condition, loss, kind, weights_p, weights_u, correction, beta, gamma)
-    # Before Chainer sees them, whose message would be of several lines.
-    _check_scores(chainer.as_array(scores_p), chainer.as_array(scores_u), len(node.prior))
-    return node.apply((scores_p, scores_u))[0]
+    return risk(scores_p, scores_u, weights_p, weights_u)
 
 
 class _PURisk(chainer.FunctionNode):
-    """a·Ê_p[ℓ(g)] + b·(Ê_u[ℓ(−g)] − π Ê_p[ℓ(−g)]), optionally corrected, in one node."""
+    """a·Ê_p[ℓ(g)] + b·(Ê_u[ℓ(−g)] − π Ê_p[ℓ(−g)]) of every column, in one node."""
 
-    def __init__(
-        self,
-        condition: Conditions,
-        loss: str | Loss,
-        kind: str,
-        weights_p: Any,
-        weights_u: Any,
-        correction: str | None,
-        beta: float,
-        gamma: float,
-    ) -> None:
+    def __init__(self, risk: Risk, n_p: int, weights: Any) -> None:
         super().__init__()
-        self.prior, self.positive_weight, self.negative_weight = risk_weights(condition, kind)
-        self.loss = get_loss(loss)
-        self.weights_p, self.weights_u = weights_p, weights_u
-        self.correction, self.beta, self.gamma = correction, beta, gamma
+        self.risk, self.n_p, self.weights = risk, n_p, weights
 
-    def forward(self, inputs: tuple[Any, Any]) -> tuple[Any]:
-        scores_p, scores_u = inputs
-        _check_scores(scores_p, scores_u, len(self.prior))
-        self.retain_inputs((0, 1))
-        xp, dtype = chainer.backend.get_array_module(scores_p), scores_p.dtype
-        self.prior, a, b = (
-            beside(array, scores_p, dtype)
-            for array in (self.prior, self.positive_weight, self.negative_weight)
+    def forward(self, inputs: tuple[Any]) -> tuple[Any]:
+        self.retain_inputs((0,))
+        (scores,) = inputs
+        xp, dtype, n_p = chainer.backend.get_array_module(scores), scores.dtype, self.n_p
+        g = _columns(scores)
+        if self.weights is None:
+            self.weights = xp.ones((len(g), 1), dtype=dtype)
+        self.prior, a, b = self.risk._weights_beside(scores)
+        w_p, w_u = self.weights[:n_p], self.weights[n_p:]
+        # 0/0 would be the mean over no rows.
+        self.share_p, self.share_u = (
+            1.0 / xp.maximum(part.sum(axis=0), xp.finfo(dtype).tiny) for part in (w_p, w_u)
         )
-        self.weights_p = _normalised(xp, "weights_p", self.weights_p, scores_p)
-        self.weights_u = _normalised(xp, "weights_u", self.weights_u, scores_u)
-        g_p, g_u = _columns(scores_p), _columns(scores_u)
-        value = self.loss.value
-        positive = (self.weights_p * value(g_p)).sum(axis=0)
-        negative = (self.weights_u * value(-g_u)).sum(axis=0) - self.prior * (
-            self.weights_p * value(-g_p)
-        ).sum(axis=0)
+        loss = self.risk.loss
+        inner = loss.value(-g)
+        inner *= self.weights
+        on_p = self.share_p * inner[:n_p].sum(axis=0)
+        negative = self.share_u * inner[n_p:].sum(axis=0) - self.prior * on_p
+        if loss.linear_odd:  # ℓ(g) = ℓ(−g) − g
+            positive = on_p - self.share_p * (w_p * g[:n_p]).sum(axis=0)
+        else:
+            positive = self.share_p * (w_p * loss.value(g[:n_p])).sum(axis=0)
         # The weights that the gradient sees; they differ from a and b only
         # where the non-negative correction acts.
-        if self.correction is None:
+        if self.risk.correction is None:
             total = a * positive + b * negative
-        elif self.correction == "max":
+        elif self.risk.correction == "max":
             total = a * positive + b * xp.maximum(negative, 0.0)
             b = xp.where(negative > 0.0, b, xp.zeros_like(b))
         else:
-            ascend = negative < -self.beta
-            total = a * positive + b * xp.where(ascend, -self.beta, negative).astype(dtype)
+            beta, gamma = float(self.risk.beta), float(self.risk.gamma)
+            ascend = negative < -beta
+            total = a * positive + b * xp.where(ascend, -beta, negative).astype(dtype)
             a = xp.where(ascend, xp.zeros_like(a), a)
-            b = xp.where(ascend, -self.gamma * b, b)
+            b = xp.where(ascend, -gamma * b, b)
         self.gradient_weights = a, b
-        return (total.reshape(scores_p.shape[1:]).astype(dtype, copy=False),)
+        return (total.reshape(scores.shape[1:]).astype(dtype, copy=False),)
 
-    def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any, Any]:
-        scores_p, scores_u = self.get_retained_inputs()
-        return _PURiskGradient(self).apply((scores_p, scores_u, grad_outputs[0]))
+    def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any]:
+        (scores,) = self.get_retained_inputs()
+        return _PURiskGradient(self).apply((scores, grad_outputs[0]))
 
 
 class _PURiskGradient(chainer.FunctionNode):
     """The gradient of :class:`_PURisk`, itself differentiable."""
 
-    def __init__(self, risk: _PURisk) -> None:
+    def __init__(self, node: _PURisk) -> None:
         super().__init__()
-        self.risk = risk
+        self.node = node
 
-    def forward(self, inputs: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-        self.retain_inputs((0, 1, 2))
-        scores_p, scores_u, grad = inputs
-        slope_p, slope_u = self._slopes(scores_p, scores_u, self.risk.loss.derivative, -1.0)
-        return (slope_p * grad).astype(grad.dtype), (slope_u * grad).astype(grad.dtype)
+    def forward(self, inputs: tuple[Any, Any]) -> tuple[Any]:
+        self.retain_inputs((0, 1))
+        scores, grad = inputs
+        slopes = self._slopes(scores)
+        slopes *= grad
+        return (slopes.reshape(scores.shape),)
 
-    def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any, Any]) -> tuple[Any, ...]:
-        scores_p, scores_u, grad = (variable.array for variable in self.get_retained_inputs())
-        gg_p, gg_u = (variable.array for variable in grad_outputs)
-        slope_p, slope_u = self._slopes(scores_p, scores_u, self.risk.loss.derivative, -1.0)
-        curve_p, curve_u = self._slopes(scores_p, scores_u, self.risk.loss.second_derivative, 1.0)
-        grad_grad = _columns(gg_p * slope_p).sum(axis=0) + _columns(gg_u * slope_u).sum(axis=0)
-        return tuple(
-            chainer.as_variable(array.astype(grad.dtype, copy=False))
-            for array in (
-                gg_p * curve_p * grad,
-                gg_u * curve_u * grad,
-                grad_grad.reshape(grad.shape),
-            )
+    def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any, Any]:
+        scores, grad = (variable.array for variable in self.get_retained_inputs())
+        upper = _columns(grad_outputs[0].array)
+        by_scores = upper * self._curvatures(scores) * grad
+        by_grad = (upper * self._slopes(scores)).sum(axis=0)
+        return (
+            chainer.as_variable(by_scores.reshape(scores.shape)),
+            chainer.as_variable(by_grad.reshape(grad.shape)),
         )
 
-    def _slopes(
-        self, scores_p: Any, scores_u: Any, derivative: Any, inner: float
-    ) -> tuple[Any, Any]:
-        """Return the derivative of the risk by each score, of the order of ``derivative``.
+    def _slopes(self, scores: Any) -> Any:
+        """Return the derivative of the risk by every score.
 
-        ``inner`` is the factor by which d/dz ℓ(−z) differs from ℓ′(−z).
+        With q(z) = dℓ(−z)/dz it is aℓ′(g) − bπq on a positive row and bq on an unlabelled
+        one. For a linear-odd loss ℓ′ = q − 1, so that one evaluation of q serves all rows.
         """
-        a, b = self.risk.gradient_weights
-        g_p, g_u = _columns(scores_p), _columns(scores_u)
-        by_p = self.risk.weights_p * (
-            a * derivative(g_p) - inner * b * self.risk.prior * derivative(-g_p)
-        )
-        by_u = self.risk.weights_u * (inner * b * derivative(-g_u))
-        return by_p.reshape(scores_p.shape), by_u.reshape(scores_u.shape)
+        node, (a, b) = self.node, self.node.gradient_weights
+        loss, n_p, g = node.risk.loss, node.n_p, _columns(scores)
+        slopes = loss.derivative(-g)
+        if loss.linear_odd:
+            slopes[:n_p] *= (b * node.prior - a) * node.share_p
+            slopes[:n_p] -= a * node.share_p
+        else:
+            slopes[:n_p] *= b * node.prior * node.share_p
+            slopes[:n_p] += a * node.share_p * loss.derivative(g[:n_p])
+        slopes[n_p:] *= -b * node.share_u
+        slopes *= node.weights
+        return slopes
+
+    def _curvatures(self, scores: Any) -> Any:
+        """Return the second derivative of the risk by every score."""
+        node, (a, b) = self.node, self.node.gradient_weights
+        loss, n_p, g = node.risk.loss, node.n_p, _columns(scores)
+        curves = loss.second_derivative(-g)
+        curves[:n_p] *= -b * node.prior * node.share_p
+        curves[:n_p] += a * node.share_p * loss.second_derivative(g[:n_p])
+        curves[n_p:] *= b * node.share_u
+        curves *= node.weights
+        return curves
 
 
 def _columns(scores: Any) -> Any:
     return scores[:, None] if scores.ndim == 1 else scores
 
 
-def _check_scores(scores_p: Any, scores_u: Any, n_conditions: int) -> None:
+def _check_scores(scores_p: Any, scores_u: Any) -> None:
     for name, scores in (("scores_p", scores_p), ("scores_u", scores_u)):
         if not hasattr(scores, "dtype") or not hasattr(scores, "ndim"):
             raise ValueError(f"{name} must be an array, got {shown(scores)}")
@@ -518,26 +598,43 @@ def _check_scores(scores_p: Any, scores_u: Any, n_conditions: int) -> None:
             "scores_u must have the columns and dtype of scores_p, got "
             f"{scores_u.shape} {scores_u.dtype} for {scores_p.shape} {scores_p.dtype}"
         )
-    n_models = scores_p.shape[1] if scores_p.ndim == 2 else 1
-    if n_conditions not in (1, n_models):
-        raise ValueError(
-            f"condition must be one or one per model, got {n_conditions} for {n_models} models"
-        )
 
 
-def _normalised(xp: Any, name: str, weights: Any, scores: Any) -> Any:
-    """Row weights as columns that sum to one."""
-    n = scores.shape[0]
+def _row_weights(xp: Any, name: str, weights: Any, scores: Any) -> Any:
+    """Row weights as a matrix of the scores' columns."""
+    shape = _columns(scores).shape
     if weights is None:
-        return xp.full((n, 1), 1.0 / n, dtype=scores.dtype)
+        return xp.ones(shape, dtype=scores.dtype)
     try:
         weights = beside(weights, scores, scores.dtype)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers, got {shown(weights)}") from None
-    if weights.shape not in ((n,), scores.shape):
-        raise ValueError(f"{name} must have shape {(n,)} or {scores.shape}, got {weights.shape}")
-    weights = _columns(weights)
+    if weights.shape not in (shape[:1], scores.shape):
+        raise ValueError(
+            f"{name} must have shape {shape[:1]} or {scores.shape}, got {weights.shape}"
+        )
+    check_weights(name, weights)
+    return xp.broadcast_to(_columns(weights), shape)
+
+
+def check_weights(name: str, weights: Any) -> None:
+    """Refuse row weights that are negative, not finite, or sum to 0 for some model.
+
+    Parameters
+    ----------
+    name
+        What the error message calls them.
+    weights
+        (n,) or (n, K) array.
+
+    Examples
+    --------
+    >>> check_weights("weights_u", np.array([1.0, -1.0]))
+    Traceback (most recent call last):
+    ...
+    ValueError: weights_u must be non-negative and finite, with a positive sum per model
+    """
     total = weights.sum(axis=0)
+    xp = chainer.backend.get_array_module(weights)
     if not bool(((total > 0) & xp.isfinite(total)).all()) or bool((weights < 0).any()):
         raise ValueError(f"{name} must be non-negative and finite, with a positive sum per model")
-    return weights / total

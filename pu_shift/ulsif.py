@@ -24,22 +24,26 @@ import numpy as np
 
 from pu_shift._checks import non_negative, one_of, positive_int, shown
 from pu_shift._seeds import Seed, child
+from pu_shift.candidates import (
+    ULSIF_LAMS,
+    WIDTH_FACTORS,
+    assign_folds,
+    check_grid,
+    training_weights,
+)
 from pu_shift.device import array_namespace, beside, to_numpy
 from pu_shift.kernels import (
     CENTER_SOURCES,
     as_rows,
     choose_centers,
-    kernels_from_distances,
+    kernel_from_distances,
     median_distance,
     positive_part,
     row_blocks,
     squared_distances,
     take_rows,
 )
-from pu_shift.selection import assign_folds, check_grid, training_weights
 
-WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0)
-DEFAULT_LAMS = tuple(float(lam) for lam in np.logspace(-3, 1, 9))
 BASES = ("gaussian", "linear")
 SELECTIONS = ("kfold", "loo")
 _Ratio = TypeVar("_Ratio", bound="DensityRatio")
@@ -84,6 +88,7 @@ class DensityRatio:
         n_centers: int,
         centers: str | Any,
         widths: float | Iterable[float] | None,
+        width_factors: float | Iterable[float],
         basis: str,
         bounds: tuple[float, float] | None,
         chunk_rows: int,
@@ -114,7 +119,8 @@ class DensityRatio:
             self.centers = as_rows("centers", centers, columns=n_columns)
             self.centers = xp.astype(self.centers, self._numerator.dtype)
         if widths is None:
-            self.widths = np.array(WIDTH_FACTORS) * self._median()
+            factors = check_grid("width_factors", width_factors, allow_zero=False)
+            self.widths = factors * self._median()
         else:
             self.widths = check_grid("widths", widths, allow_zero=False)
 
@@ -206,12 +212,10 @@ class DensityRatio:
         widths: Iterable[float],
         order: np.ndarray | None = None,
         columns: bool = False,
-        overwrite: bool = True,
     ) -> Iterator[tuple[int, Any]]:
         """Yield the place of each width and φ(x) of the rows, in this order, or in columns.
 
-        Distances are computed once; the widest comes first. Each array is overwritten
-        by the next unless they are to be kept.
+        Distances are computed once.
         """
         xp = array_namespace(X)
         if self.basis == "linear":
@@ -223,7 +227,8 @@ class DensityRatio:
         distances = squared_distances(*(samples[::-1] if columns else samples))
         if order is not None:
             distances = take_rows(distances, order)
-        yield from kernels_from_distances(distances, widths, overwrite)
+        for place, width in enumerate(widths):
+            yield place, kernel_from_distances(distances, float(width))
 
     def _chunks(self, X: Any, rows: np.ndarray | None = None) -> Iterator[Any]:
         if rows is None:
@@ -295,8 +300,7 @@ class ULSIF(DensityRatio):
         = (\widehat H + \lambda I)^{-1}\widehat h
 
     Width and λ are chosen by the first two terms on held-out rows. One
-    eigendecomposition per width (and fold) serves every λ. Equal centres cost as
-    much as one.
+    eigendecomposition per width (and fold) serves every λ.
 
     Parameters
     ----------
@@ -308,8 +312,9 @@ class ULSIF(DensityRatio):
         ``'numerator'``, ``'denominator'``, ``'both'`` (drawn from the union)
         or a (b, d) array.
     widths
-        Candidates σ; by default (1/8, 1/4, 1/2, 1, 3/2, 2) × the median
-        distance.
+        Candidates σ.
+    width_factors
+        Without ``widths``: candidates in units of the median distance.
     lams
         Candidates λ ≥ 0.
     basis
@@ -348,7 +353,8 @@ class ULSIF(DensityRatio):
         n_centers: int = 100,
         centers: str | Any = "both",
         widths: float | Iterable[float] | None = None,
-        lams: float | Iterable[float] = DEFAULT_LAMS,
+        width_factors: float | Iterable[float] = WIDTH_FACTORS,
+        lams: float | Iterable[float] = ULSIF_LAMS,
         basis: str = "gaussian",
         selection: str = "kfold",
         n_folds: int = 5,
@@ -361,16 +367,17 @@ class ULSIF(DensityRatio):
         self.selection = one_of("selection", selection, SELECTIONS)
         self.clip_coefficients = bool(clip_coefficients)
         super().__init__(
-            numerator, denominator, n_centers, centers, widths, basis, bounds, chunk_rows, seed
+            numerator,
+            denominator,
+            n_centers,
+            centers,
+            widths,
+            width_factors,
+            basis,
+            bounds,
+            chunk_rows,
+            seed,
         )
-        all_centers, member = self.centers, np.arange(0)
-        self._copies: np.ndarray | None = None
-        # Equal centres are one basis function. On a device, looking for them is not worth a copy.
-        if isinstance(self.centers, np.ndarray):
-            member = _same_rows(self.centers)
-            first, copies = np.unique(member, return_index=True, return_counts=True)[1:]
-            if len(first) < len(member):
-                self.centers, self._copies = take_rows(self.centers, first), copies
         single = len(self.widths) * len(self.lams) == 1
         leave_one_out = selection == "loo" and not single
         self.n_folds = 1 if single or leave_one_out else n_folds
@@ -383,13 +390,9 @@ class ULSIF(DensityRatio):
             w, lam_place = self._choose(scores, {"widths": self.widths, "lams": self.lams})
         self.width, self.lam = float(self.widths[w]), float(self.lams[lam_place])
         lam = self.lams[lam_place : lam_place + 1]
-        parts = eigen[w] if leave_one_out else _eigh(H[w, :, :], self._copies)
+        parts = eigen[w] if leave_one_out else _eigh(H[w, :, :])
         solution = _solve_all(parts, h[w, :], lam, self._rounding())
         self.coefficients = self._clip(solution)[:, 0]
-        if self._copies is not None:
-            self.coefficients = self.coefficients / beside(self._copies, self.coefficients)
-            self.coefficients = take_rows(self.coefficients, member)
-            self.centers = all_centers
         self._forget_samples()
 
     def _clip(self, coefficients: Any) -> Any:
@@ -420,7 +423,7 @@ class ULSIF(DensityRatio):
             in_de = in_de[:, :, None]
             # Training sums are the totals less the fold's own: no second pass.
             h, H = (h_sum - h_sums) / (n_nu - in_nu), (H_sum - H_sums) / (n_de - in_de)
-            parts = _eigh(H, self._copies)
+            parts = _eigh(H)
             theta = self._clip(_solve_all(parts, h, self.lams, self._rounding()))
             held_out = 0.5 * xp.sum(theta * xp.matmul(H_sums / in_de, theta), axis=-2)
             held_out = held_out - xp.sum((h_sums / in_nu)[..., None] * theta, axis=-2)
@@ -458,7 +461,7 @@ class ULSIF(DensityRatio):
                     H[w, :, :] += _gram(features[:, m:])
                 if w not in eigen:
                     h[w, :] /= n_nu
-                    eigen[w] = _eigh(H[w, :, :] / n_de, self._copies)
+                    eigen[w] = _eigh(H[w, :, :] / n_de)
                 totals[w] += loo_losses(
                     features, h[w, :], eigen[w], self.lams, n_nu, n_de, self.clip_coefficients
                 )
@@ -494,11 +497,7 @@ def loo_losses(
 
     with φ_i = φ(x^de_i). In the eigenbasis of Ĥ every λ costs O(m·b).
 
-    Clipping needs the coefficients themselves, and O(m·b·c) for the c of them
-    whose sign is not the same in all pairs: leaving out a pair changes B⁻¹n_nu·ĥ by
-    B⁻¹δ, and by the Cauchy–Schwarz inequality (B⁻¹δ)_l is at most
-    (B⁻¹A B⁻¹)_ll^½ (δᵀA⁻¹δ)^½ for any positive definite A, so it cannot turn the
-    sign of a coefficient that is larger.
+    Clipping needs the coefficients themselves, and O(m·b²).
 
     Parameters
     ----------
@@ -508,8 +507,7 @@ def loo_losses(
     h
         ĥ of the whole numerator sample.
     eigen
-        Eigenvalues and eigenvectors of Ĥ of the whole denominator sample (times D^½
-        for centres that stand for several).
+        Eigenvalues and eigenvectors of Ĥ of the whole denominator sample.
     lams
         (L,) candidates.
     n_nu, n_de
@@ -547,39 +545,14 @@ def loo_losses(
     of_nu = xp.matmul(of_whole, p_nu) - nu_nu
     ratios = xp.stack([of_nu + along * nu_de, of_de + along * de_de], axis=1)
     if clip:
-        theta = xp.matmul(of_whole, turn)
-        # Any inner product gives a bound; that of the smallest λ is the best for most others.
-        k = int(np.argmin(lams))
-        change = nu_nu[k, :] + along * (along * de_de[k, :] - 2.0 * nu_de[k, :])
-        most = positive_part(xp.max(change, axis=1))[:, None]
-        doubt = xp.sqrt(xp.matmul(inverse * inverse / inverse[k, :], turn * turn) * most)
-        # The clipped ratio is a sum over the positive coefficients, or the ratio less that
-        # over the negative ones: whichever may have fewer terms.
-        positive, negative = to_numpy(theta > -doubt), to_numpy(theta < doubt)
-        fewer = positive.sum(axis=1, keepdims=True) < negative.sum(axis=1, keepdims=True)
-        ratios *= beside(np.where(fewer, 0.0, 1.0), ratios)[:, :, None]
-        terms = np.where(fewer, positive, negative)
-        candidates, places = (beside(part, features) for part in np.nonzero(terms))
-        back = xp.take(inverse * beside(np.where(fewer, 1.0, -1.0), inverse), candidates, axis=0)
-        back *= xp.take(vectors, places, axis=0)
-        base, by_side = whole[:, None] - p_nu, xp.reshape(features, (-1, 2, m))
-        stop = 0
-        for j, n_terms in enumerate(terms.sum(axis=1).tolist()):
-            here, stop = slice(stop, stop + n_terms), stop + n_terms
-            if n_terms:
-                moved = along[j, :] * p_de
-                moved += base
-                part = positive_part(xp.matmul(back[here, :], moved))
-                ratios[j, :, :] += _sum_products(xp.take(by_side, places[here], axis=0), part)
+        for j in range(len(lams)):
+            moved = along[j, :] * p_de
+            moved += whole[:, None] - p_nu
+            theta = positive_part(xp.matmul(vectors * inverse[j, :], moved))
+            ratios[j, 0, :] = xp.sum(features[:, :m] * theta, axis=0)
+            ratios[j, 1, :] = xp.sum(features[:, m:] * theta, axis=0)
     ratios *= (n_de - 1) / (n_de * (n_nu - 1))
     return xp.sum(0.5 * ratios[:, 1, :] ** 2 - ratios[:, 0, :], axis=1)
-
-
-def _sum_products(left: Any, right: Any) -> Any:
-    """Σ_l left[l, i, :]·right[l, :] for each i."""
-    if isinstance(left, np.ndarray):
-        return np.einsum("lim,lm->im", left, right)
-    return array_namespace(left).sum(left * right[:, None, :], axis=0)
 
 
 class KLIEP(DensityRatio):
@@ -597,7 +570,8 @@ class KLIEP(DensityRatio):
 
     Parameters
     ----------
-    numerator, denominator, n_centers, centers, widths, n_folds, bounds, chunk_rows, seed
+    numerator, denominator, n_centers, centers, widths, width_factors, n_folds, bounds,
+    chunk_rows, seed
         As for :class:`ULSIF`; the centres are drawn from the numerator by
         default.
     tolerance
@@ -622,6 +596,7 @@ class KLIEP(DensityRatio):
         n_centers: int = 100,
         centers: str | Any = "numerator",
         widths: float | Iterable[float] | None = None,
+        width_factors: float | Iterable[float] = WIDTH_FACTORS,
         n_folds: int = 5,
         bounds: tuple[float, float] | None = None,
         tolerance: float = 1e-4,
@@ -630,7 +605,16 @@ class KLIEP(DensityRatio):
         seed: Seed = 0,
     ) -> None:
         super().__init__(
-            numerator, denominator, n_centers, centers, widths, "gaussian", bounds, chunk_rows, seed
+            numerator,
+            denominator,
+            n_centers,
+            centers,
+            widths,
+            width_factors,
+            "gaussian",
+            bounds,
+            chunk_rows,
+            seed,
         )
         n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
         sums = self._sums(self._denominator, squares=False)
@@ -647,8 +631,7 @@ class KLIEP(DensityRatio):
         max_iterations = positive_int("max_iterations", max_iterations)
         tolerance = non_negative("tolerance", tolerance)
         by_chunk = [
-            dict(self._features(rows, self.widths, overwrite=False))
-            for rows in self._chunks(self._numerator)
+            dict(self._features(rows, self.widths)) for rows in self._chunks(self._numerator)
         ]
         scores, betas = np.full((n_widths, 1), np.nan), []
         for w in range(n_widths):
@@ -714,31 +697,12 @@ def _solve_all(eigen: tuple[Any, Any], h: Any, lams: np.ndarray, rounding: float
     return xp.matmul(vectors, projected / xp.where(divisors > noise, divisors, noise))
 
 
-def _eigh(H: Any, copies: np.ndarray | None = None) -> tuple[Any, Any]:
-    """Eigendecomposition with eigenvalues kept above rounding error.
-
-    H is positive semidefinite; eigenvalues that rounding made zero or negative
-    would blow up at λ = 0.
-
-    ``copies`` says how many equal centres a basis function stands for. Each has an
-    equal share of the coefficient θ, so that the penalty is λθ²/copies; with
-    D = diag(copies), (H + λD⁻¹)⁻¹ = D^½(D^½HD^½ + λI)⁻¹D^½, and the rows of the
-    eigenvectors are returned times D^½.
-    """
+def _eigh(H: Any) -> tuple[Any, Any]:
+    """Eigendecomposition of a positive semidefinite H, eigenvalues kept above rounding error."""
     xp = array_namespace(H)
-    if copies is not None:
-        root = beside(np.sqrt(copies), H)
-        values, vectors = _eigh(H * root * root[:, None])
-        return values, vectors * root[:, None]
     values, vectors = xp.linalg.eigh(H)
     floor = xp.max(values, axis=-1, keepdims=True) * (H.shape[-1] * xp.finfo(H.dtype).eps)
     return xp.where(values > floor, values, floor), vectors
-
-
-def _same_rows(X: np.ndarray) -> np.ndarray:
-    """Give every row the number of the first that equals it, counting distinct ones."""
-    numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in X])
 
 
 def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -19,15 +19,14 @@ from pu_shift import (
     LinearModel,
     PURiskScorer,
     RiskMinimizationClassifier,
+    candidates,
     data,
     estimate_prior,
     kernels,
     losses,
     model_file,
-    networks,
     priors,
     risks,
-    selection,
 )
 from pu_shift.data.sampling import draw
 from pu_shift.experiment import claims, compare, settings, store
@@ -43,12 +42,14 @@ DATASET = data.Dataset.of("two", np.arange(400.0).reshape(200, 2), np.tile([1, -
 
 def train(**arguments):
     """Train a fresh model."""
-    return pu_shift.train(LinearModel(2, dtype=np.float64), **arguments)
+    risk = {name: arguments.pop(name) for name in TRAINED_RISK if name in arguments}
+    return pu_shift.train(LinearModel(2, dtype=np.float64), risk=risks.Risk(**risk), **arguments)
 
 
 def train_network(**arguments):
     """Train a fresh network."""
-    return networks.train_network(MLP(2, 3, 1), **arguments)
+    risk = {name: arguments.pop(name) for name in TRAINED_RISK if name in arguments}
+    return pu_shift.train(MLP(2, 3, 1), risk=risks.Risk(**risk), **arguments)
 
 
 def fit(make):
@@ -84,11 +85,14 @@ def score(**arguments):
 RATIO = {"prior": 0.4, "test_prior": 0.5, "alpha": 0.4, "direction": "p/u", "basis": "gaussian"}
 RATIO = {**RATIO, "n_centers": 5, "widths": [1.0, 2.0], "lams": [0.1, 1.0], "n_folds": 2}
 RATIO = {**RATIO, "selection": "kfold", "clip_coefficients": False, "gpu": -1, "random_state": 0}
+RATIO = {**RATIO, "width_factors": [0.5, 1.0]}
 RISK = {"prior": 0.4, "test_prior": 0.5, "alpha": 0.4, "loss": "squared", "basis": "linear"}
 RISK = {**RISK, "correction": None, "n_centers": 5, "lams": [0.0, 0.1], "n_folds": 2, "gpu": -1}
 RISK = {**RISK, "criterion": "surrogate", "n_steps": 3, "n_batches": 2, "learning_rate": 0.1}
 RISK = {**RISK, "nn_beta": 0.0, "nn_gamma": 1.0, "random_state": 0, "widths": [1.0]}
+RISK = {**RISK, "width_factors": [1.0], "width_selection": "ratio", "basis_scaling": "rms"}
 FITTED = DensityRatioClassifier(0.4, widths=1.0, lams=0.1).fit_pu(P, U)
+TRAINED_RISK = ("condition", "loss", "kind", "correction", "beta", "gamma")
 TRAINING = {"condition": Condition(0.3, 0.5), "loss": "squared", "lam": 0.1, "n_steps": 3}
 TRAINING = {**TRAINING, "n_batches": 2, "learning_rate": 0.1, "beta": 0.0, "gamma": 1.0, "seed": 0}
 DRAW = {"prior": 0.3, "test_prior": [0.3, 0.5], "n_p": 5, "n_u": 9, "n_test": 7, "seed": 0}
@@ -166,7 +170,7 @@ CALLS = {
     "MLP": (MLP, {"n_features": 2, "n_units": 3, "n_hidden": 1, "seed": 0}),
     "train": (
         train,
-        {**TRAINING, "features_p": P, "features_u": U, "kind": "pu", "record": [0, 3], **WEIGHTS},
+        {**TRAINING, "rows_p": P, "rows_u": U, "kind": "pu", "record": [0, 3], **WEIGHTS},
     ),
     "train_network": (
         train_network,
@@ -194,8 +198,8 @@ CALLS = {
             **{"level": 0.9, "max_rows": 40, "seed": 0},
         },
     ),
-    "assign_folds": (partial(selection.assign_folds, "P"), {"n": 7, "n_folds": 3, "seed": 0}),
-    "check_grid": (partial(selection.check_grid, "lams"), {"values": [1.0], "allow_zero": True}),
+    "assign_folds": (partial(candidates.assign_folds, "P"), {"n": 7, "n_folds": 3, "seed": 0}),
+    "check_grid": (partial(candidates.check_grid, "lams"), {"values": [1.0], "allow_zero": True}),
     "Dataset.of": (data.Dataset.of, {"name": "two", "X": [[0.0], [1.0]], "y": [1, -1]}),
     "draw": (draw, {"dataset": DATASET, **DRAW, "trial": 0, "counts": "exact"}),
     "load": (lambda name: data.load(name, offline=True), {"name": "banana"}),

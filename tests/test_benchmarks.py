@@ -9,7 +9,7 @@ import pytest
 
 from pu_shift import ULSIF
 from pu_shift._seeds import child
-from pu_shift.selection import assign_folds
+from pu_shift.candidates import assign_folds
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"

@@ -15,11 +15,22 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pu_shift import MLP, Condition, DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift import (
+    MLP,
+    ULSIF,
+    Condition,
+    DensityRatioClassifier,
+    LinearModel,
+    Risk,
+    RiskMinimizationClassifier,
+    train,
+)
 from pu_shift._chainer import chainer
+from pu_shift._seeds import child
 from pu_shift.classifiers import SURROGATES, LabelWarning
 from pu_shift.device import DeviceError
-from pu_shift.scorers import surrogate_scorer, zero_one_scorer
+from pu_shift.kernels import choose_centers, gaussian_kernel, median_distance
+from pu_shift.model_selection import surrogate_scorer, zero_one_scorer
 from tests.mixtures import mixture, posterior, pu_samples
 
 PRIOR = 0.3
@@ -45,10 +56,10 @@ def ratio():
         DensityRatioClassifier(),
         DensityRatioClassifier(prior=0.5),
         DensityRatioClassifier(prior=0.5, direction="u/p", basis="linear"),
-        RiskMinimizationClassifier(prior=0.5),
-        RiskMinimizationClassifier(prior=0.5, n_steps=50, loss="double_hinge", basis="gaussian"),
+        RiskMinimizationClassifier(prior=0.5, n_steps=50),
+        RiskMinimizationClassifier(prior=0.5, n_steps=10, loss="double_hinge", basis="gaussian"),
         RiskMinimizationClassifier(
-            prior=0.05, test_prior=0.5, n_steps=200, loss="logistic", correction="nn"
+            prior=0.05, test_prior=0.5, n_steps=30, loss="logistic", correction="ascent"
         ),
     ]
 )
@@ -219,7 +230,7 @@ def test_a_changed_direction_asks_for_a_fit(ratio):
 
 
 @pytest.mark.parametrize("loss", SURROGATES)
-@pytest.mark.parametrize("correction", [None, "nn"])
+@pytest.mark.parametrize("correction", [None, "ascent"])
 @pytest.mark.parametrize("basis", ["linear", "gaussian"])
 def test_risk_minimisers_come_near_the_bayes_classifier(loss, correction, basis):
     classifier = RiskMinimizationClassifier(
@@ -301,6 +312,88 @@ def test_a_prior_that_is_not_given_is_estimated():
     assert risk.score(X, y) > 0.93
 
 
+MANY = [Condition(PRIOR, 0.6), Condition(PRIOR, 0.3, 0.2), {"test_prior": 0.8}]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"loss": "double_hinge", "n_batches": 3},
+        {"basis": "gaussian", "n_centers": 8, "width_factors": [0.5, 1.0]},
+        {"basis": "gaussian", "n_centers": 8, "width_selection": "ratio", "basis_scaling": "rms"},
+        {"loss": "logistic", "correction": "ascent", "criterion": "zero_one"},
+        {"model": MLP(1, 4, 1)},
+    ],
+)
+def test_fit_many_is_a_fit_for_each_condition(options):
+    classifier = RiskMinimizationClassifier(PRIOR, n_steps=60, **options)
+    fitted = classifier.fit_many(X_P, X_U, MANY)
+    assert not hasattr(classifier, "model_")
+    for one, condition in zip(fitted, [*MANY[:2], Condition(PRIOR, 0.8)]):
+        alone = clone(classifier).set_params(
+            prior=condition.prior, test_prior=condition.test_prior, alpha=condition.alpha
+        )
+        alone.fit_pu(X_P, X_U)
+        assert one.condition == condition
+        np.testing.assert_equal((one.width_, one.lam_), (alone.width_, alone.lam_))
+        tolerance = 1e-4 if "model" in options else 1e-7
+        np.testing.assert_allclose(
+            one.decision_function(GRID), alone.decision_function(GRID), atol=tolerance
+        )
+        np.testing.assert_allclose(
+            one.predict_proba(GRID), alone.predict_proba(GRID), atol=100 * tolerance
+        )
+        assert one.classes_.tolist() == [-1, 1]
+
+
+def test_fit_many_estimates_a_prior_that_is_not_given_once():
+    fitted = RiskMinimizationClassifier(n_steps=5).fit_many(
+        X_P, X_U, [{"test_prior": 0.3}, {"alpha": 0.1}]
+    )
+    assert fitted[0].prior_ == fitted[1].prior_
+    assert fitted[1].condition == Condition(fitted[0].prior_, alpha=0.1)
+    assert fitted[1].test_prior == fitted[1].prior_
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [([], "conditions must not be empty"), ([{"pi": 1}], "conditions must be Condition objects")],
+)
+def test_fit_many_refuses_bad_conditions(conditions, message):
+    with pytest.raises(ValueError, match=message):
+        RiskMinimizationClassifier(PRIOR).fit_many(X_P, X_U, conditions)
+
+
+@pytest.mark.parametrize("factors", [(0.3, 1.0, 3.0), (2.0,)])
+def test_the_ratio_chooses_the_width_by_its_own_cross_validation(factors):
+    options = {"basis": "gaussian", "n_centers": 15, "lams": [0.01, 0.1], "n_steps": 5}
+    risk = RiskMinimizationClassifier(
+        PRIOR, width_factors=factors, width_selection="ratio", **options
+    ).fit_pu(X_P, X_U)
+    widths = np.array(factors) * median_distance(np.concatenate([X_P, X_U]))
+    if len(factors) > 1:
+        centers = choose_centers(X_P, X_U, 15, "both", child(0, 2))
+        ratio = ULSIF(X_P, X_U, centers=centers, widths=widths, lams=[0.01, 0.1], seed=child(0))
+        widths = [ratio.width]
+    assert risk.width_ == widths[0]
+
+
+def test_scaled_bases_are_trained_as_such_and_scored_as_they_are():
+    options = {"basis": "gaussian", "n_centers": 6, "widths": 0.7, "lams": 0.0, "n_steps": 40}
+    scaled = RiskMinimizationClassifier(PRIOR, 0.6, basis_scaling="rms", **options)
+    scaled.fit_pu(X_P, X_U)
+    centers = choose_centers(X_P, X_U, 6, "both", child(0, 2))
+    bases = [gaussian_kernel(X, centers, 0.7) for X in (X_P, X_U, GRID)]
+    scales = np.sqrt((np.concatenate(bases[:2]) ** 2).mean(axis=0))
+    assert np.ptp(scales) > 0.01
+    model = LinearModel(6, dtype=np.float64)
+    risk = Risk(Condition(PRIOR, 0.6), "squared", "pu-shift")
+    parts = [part / scales for part in bases]
+    train(model, *parts[:2], risk, n_steps=40, learning_rate=1e-2, seed=child(0, 3))
+    np.testing.assert_allclose(scaled.decision_function(GRID), model(parts[2]).array, rtol=1e-6)
+
+
 class Deep(chainer.Chain):
     """A network whose scores have a second axis of length 1."""
 
@@ -316,7 +409,7 @@ class Deep(chainer.Chain):
 
 
 @pytest.mark.parametrize("model", [MLP(1, 16, 1), Deep()])
-@pytest.mark.parametrize(("correction", "alpha"), [(None, 0.5), ("nn", 0.3)])
+@pytest.mark.parametrize(("correction", "alpha"), [(None, 0.5), ("ascent", 0.3)])
 def test_networks_are_trained_by_the_same_estimator(model, correction, alpha):
     before = [parameter.array.copy() for parameter in model.params()]
     classifier = RiskMinimizationClassifier(
@@ -369,7 +462,9 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
         (RiskMinimizationClassifier(0.5, alpha=2), "alpha must lie strictly between 0 and 1"),
         (RiskMinimizationClassifier(0.5, loss="zero_one"), "loss must be one of"),
         (RiskMinimizationClassifier(0.5, basis="tree"), "basis must be one of"),
-        (RiskMinimizationClassifier(0.5, correction="max"), "correction must be one of None, 'nn'"),
+        (RiskMinimizationClassifier(0.5, correction="nn"), "correction must be one of None, 'max'"),
+        (RiskMinimizationClassifier(0.5, width_selection="cv"), "width_selection must be one of"),
+        (RiskMinimizationClassifier(0.5, basis_scaling="std"), "basis_scaling must be one of"),
         (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
         (RiskMinimizationClassifier(0.5, lams=-1.0), "lams must be finite numbers >= 0"),
         (RiskMinimizationClassifier(0.5, basis="gaussian", widths=[0]), "widths must be finite"),

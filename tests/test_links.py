@@ -5,7 +5,7 @@ import pytest
 
 from pu_shift._chainer import chainer
 from pu_shift.kernels import gaussian_kernel
-from pu_shift.links import GaussianKernelModel, LinearModel
+from pu_shift.links import MLP, GaussianKernelModel, LinearModel
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(6, 3))
@@ -82,12 +82,28 @@ def test_gradient_reaches_the_parameters():
         (lambda: LinearModel(3, dtype=np.int32), "dtype must be float32 or float64"),
         (lambda: GaussianKernelModel(CENTERS, -1.0), "width must be a finite number > 0"),
         (lambda: GaussianKernelModel(np.zeros((0, 2)), 1.0), "centers must have at least 1 row"),
-        (lambda: linear()(X[:, :2]), "x must have 3 columns, got 2"),
-        (lambda: kernel()(X[:, :2]), "x must have 3 columns, got 2"),
-        (lambda: kernel()(X * np.nan), "x must not contain NaN"),
-        (lambda: kernel()(X[0]), "x must be a matrix of rows"),
+        (lambda: linear()(X[:, :2]), r"x must be rows of 3 columns, got shape \(6, 2\)"),
+        (lambda: kernel()(X[:, :2]), r"x must be rows of 3 columns, got shape \(6, 2\)"),
+        (lambda: kernel()(X * np.nan), "X must not contain NaN"),
+        (lambda: kernel()(X[0]), "x must be rows of 3 columns"),
     ],
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=rf"\A{message}[^\n]*\Z"):
         call()
+
+
+def test_the_initial_weights_of_a_network_come_from_the_seed_alone():
+    same, again, other = MLP(3, 5, 2, seed=1), MLP(3, 5, 2, seed=1), MLP(3, 5, 2, seed=2)
+    np.testing.assert_array_equal(same.linear1.W.array, again.linear1.W.array)
+    assert (same.linear1.W.array != other.linear1.W.array).any()
+
+
+def test_the_default_is_a_six_layer_network():
+    sizes = [link.W.shape for link in MLP(784).children() if link.name.startswith("linear")]
+    assert sorted(sizes) == sorted([(300, 784), (300, 300), (300, 300), (300, 300), (1, 300)])
+
+
+def test_bad_sizes_of_a_network_are_named():
+    with pytest.raises(ValueError, match="^n_hidden must be an integer >= 1"):
+        MLP(3, 5, 0)

@@ -24,7 +24,7 @@ MODELS = {
         0.4, basis="gaussian", loss="double_hinge", n_steps=20, n_centers=np.int64(9)
     ),
     "network": RiskMinimizationClassifier(
-        0.4, correction="nn", loss="logistic", model=MLP(3, 5, 2), n_steps=20
+        0.4, correction="ascent", loss="logistic", model=MLP(3, 5, 2), n_steps=20
     ),
 }
 

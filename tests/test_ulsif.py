@@ -13,9 +13,9 @@ from scipy.stats import norm
 
 from pu_shift import ulsif
 from pu_shift._seeds import child
+from pu_shift.candidates import assign_folds
 from pu_shift.kernels import gaussian_kernel, median_distance
 from pu_shift.priors import ratio_bounds
-from pu_shift.selection import assign_folds
 from pu_shift.ulsif import KLIEP, ULSIF, WIDTH_FACTORS, GridEdgeWarning, loo_losses
 from tests.strict import back, there
 

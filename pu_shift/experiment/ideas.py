@@ -5,17 +5,18 @@ No row of the data leaves this module: only what was estimated from them, on a g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import gaussian_kde
 
 from pu_shift.data.sampling import Draw, draw
-from pu_shift.experiment.methods import TrainingSet
+from pu_shift.experiment.methods import fit_method
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.runner import open_dataset
 from pu_shift.experiment.settings import METHODS
-from pu_shift.priors import Condition
 
 DATASET = "banana"
 GIVEN_PRIORS = tuple(round(0.1 * i, 1) for i in range(1, 10))
@@ -102,8 +103,8 @@ def banana_surfaces(
     def on_grid(values: np.ndarray) -> np.ndarray:
         return np.asarray(values, dtype=float).reshape(size, size)
 
-    def sample(prior: float, trial: int = 0) -> tuple[Draw, TrainingSet]:
-        one = draw(
+    def sample(prior: float, trial: int = 0) -> Draw:
+        return draw(
             dataset,
             prior,
             TEST_PRIOR,
@@ -114,34 +115,34 @@ def banana_surfaces(
             trial,
             protocol.counts,
         )
-        return one, TrainingSet(one.positives, one.unlabeled, prior, protocol, one.seed)
+
+    def fit(method: str, one: Draw, prior: float, given: Sequence[float]) -> dict[float, Any]:
+        return fit_method(protocol, method, one, prior, given)
 
     densities = {}
     for label in (1, -1):
         density = on_grid(gaussian_kde(dataset.X[dataset.y == label].T)(points.T))
         densities[label] = density / density.max()
-    _, training = sample(prior)
-    fitted = {method: training.fit(method, GIVEN_PRIORS) for method in METHODS}
+    training = sample(prior)
+    fitted = {method: fit(method, training, prior, GIVEN_PRIORS) for method in METHODS}
     scores = {
-        method: {given: on_grid(one.decide(points)) for given, one in by_prior.items()}
+        method: {given: on_grid(one.decision_function(points)) for given, one in by_prior.items()}
         for method, by_prior in fitted.items()
     }
-    # Without a shift the scores are π·p/u − ½ and 2π − u/p.
     ratios = {
-        "p/u": (on_grid(training.fit("p/u uLSIF", [prior])[prior].decide(points)) + 0.5) / prior,
-        "u/p": 2 * prior - on_grid(training.fit("u/p uLSIF", [prior])[prior].decide(points)),
+        name: on_grid(fitted[f"{name} uLSIF"][GIVEN_PRIORS[0]].predict_ratio(points))
+        for name in ("p/u", "u/p")
     }
     posteriors, rates = {}, {}
     for value in PRIORS:
-        offset = Condition(value).alpha_unif
         found = []
         for trial in range(RATE_TRIALS):
-            one, training = sample(value, trial)
-            decide = training.fit("p/u uLSIF", [value])[value].decide
+            one = sample(value, trial)
+            predict_ratio = fit("p/u uLSIF", one, value, [value])[value].predict_ratio
             if trial == 0:
-                posteriors[value] = on_grid(decide(points)) + offset
+                posteriors[value] = value * on_grid(predict_ratio(points))
             X, labels = one.tests[TEST_PRIOR]
-            posterior = np.asarray(decide(X), dtype=float) + offset
+            posterior = value * predict_ratio(X).astype(float)
             found.append([(posterior[labels == k, None] > LEVELS).mean(axis=0) for k in (1, -1)])
         rates[value] = tuple(np.mean(found, axis=0))
     return Surfaces(x, y, densities, prior, scores, ratios, posteriors, rates)

@@ -27,12 +27,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pu_shift import data
-from pu_shift._chainer import chainer
 from pu_shift._checks import distinct, one_of, positive_int
 from pu_shift.data.sampling import draw
 from pu_shift.device import get_device
 from pu_shift.experiment.compare import load_paper_table
-from pu_shift.experiment.methods import TrainingSet
+from pu_shift.experiment.methods import chosen, fit_method, scale_features
 from pu_shift.experiment.outputs import Comparison, write_outputs
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.settings import EXTRA_METHODS, METHODS, Block, TableSetting
@@ -164,9 +163,8 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[d
     dataset = open_dataset(task.dataset, task.label)
     test_priors = sorted({block.test_prior for block in task.blocks})
     given_priors = sorted({block.given_prior for block in task.blocks})
-    device = get_device(gpu)
     # One thread: more would change the rounding with the number of workers.
-    with threadpool_limits(1), chainer.using_device(device):
+    with threadpool_limits(1):
         sample = draw(
             dataset,
             task.prior,
@@ -177,32 +175,24 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[d
             seed,
             task.trial,
             protocol.counts,
-        ).send(device)
-        training = TrainingSet(
-            sample.positives,
-            sample.unlabeled,
-            task.prior,
-            protocol,
-            sample.seed,
-            device,
         )
+        sample = scale_features(sample, protocol.feature_scaling)
         rows = []
         for method in task.methods:
             start = time.perf_counter()
-            fitted = training.fit(method, given_priors)
+            fitted = fit_method(protocol, method, sample, task.prior, given_priors, gpu)
             seconds = time.perf_counter() - start
             for block in task.blocks:
-                X, y = sample.tests[block.test_prior]
-                model = fitted[block.given_prior]
-                correct = (model.decide(X) > 0) == (y > 0)
+                classifier = fitted[block.given_prior]
+                accuracy = classifier.score(*sample.tests[block.test_prior])
                 rows.append(
                     {
                         **block._asdict(),
                         "dataset": dataset.name,
                         "method": method,
                         "trial": task.trial,
-                        "accuracy": round(100.0 * float(np.mean(correct)), 6),
-                        **model.hyper,
+                        "accuracy": round(100.0 * accuracy, 6),
+                        **chosen(classifier),
                         "seconds": round(seconds, 3),
                     }
                 )

@@ -31,7 +31,7 @@ from pu_shift.data.sampling import Draw, draw
 from pu_shift.device import DeviceError, get_device, to_numpy
 from pu_shift.experiment.cli import fail, interrupted
 from pu_shift.experiment.figures import png
-from pu_shift.experiment.methods import TrainingSet
+from pu_shift.experiment.methods import fit_method
 from pu_shift.experiment.protocol import Protocol, load_protocol
 from pu_shift.experiment.runner import WorkerError, fingerprints, in_parallel, open_dataset
 from pu_shift.experiment.settings import DATASETS, EXTRA_METHODS, METHODS
@@ -39,7 +39,8 @@ from pu_shift.experiment.store import Columns, TrialStore, count, text, write_at
 from pu_shift.experiment.style import method_colour, method_dash
 from pu_shift.links import LinearModel
 from pu_shift.priors import Condition, test_prior_from_alpha
-from pu_shift.training import train
+from pu_shift.risks import Risk
+from pu_shift.training import score_rows, train
 
 Rows = list[dict[str, Any]]
 ALPHAS = tuple(round(0.1 * i, 1) for i in range(1, 10))
@@ -117,32 +118,31 @@ def run_asymmetric(dataset: str, trial: int, options: argparse.Namespace) -> Row
         DH-Lin`` and ``agreement Sq-Lin`` hold the share of test rows on which
         training at α and at the equivalent π′ decide alike, in percent.
     """
-    device = get_device(options.gpu)
-    sample = _draw(dataset, trial, options, options.prior).send(device)
+    sample = _draw(dataset, trial, options, options.prior)
     X, y = sample.tests[options.prior]
-    training = _training_set(sample, options.prior, options)
     given = {alpha: test_prior_from_alpha(options.prior, alpha) for alpha in ALPHAS}
     rows = []
     for method in options.methods:
-        fitted = training.fit(method, list(given.values()))
+        fitted = _fit(method, sample, options.prior, list(given.values()), options)
         for alpha, prior in given.items():
-            wrong = (fitted[prior].decide(X) > 0) != (y > 0)
+            wrong = fitted[prior].predict(X) != y
             cost = np.where(y > 0, 1.0 - alpha, alpha)
             constant = min(np.mean(cost * (y > 0)), np.mean(cost * (y < 0)))
             value = 100.0 * float(np.mean(cost * wrong) / constant)
             rows.append({"alpha": alpha, "method": method, "value": value})
     for name, loss in (("DH-Lin", "double_hinge"), ("Sq-Lin", "squared")):
         for alpha in ALPHAS:
-            share = _agreement(sample, X, options, alpha, loss, device)
+            share = _agreement(sample, X, options, alpha, loss)
             rows.append({"alpha": alpha, "method": f"agreement {name}", "value": share})
     return rows
 
 
 def _agreement(
-    sample: Draw, X: Any, options: argparse.Namespace, alpha: float, loss: str, device: Any
+    sample: Draw, X: np.ndarray, options: argparse.Namespace, alpha: float, loss: str
 ) -> float:
     """Share of rows that the PU-asym and the equivalent PU-shift risk decide alike."""
-    prior, protocol = options.prior, options.protocol
+    prior, protocol, device = options.prior, options.protocol, get_device(options.gpu)
+    P, U, X = device.send((sample.positives, sample.unlabeled, X))
     scores = []
     for kind, condition in (
         ("pu-asym", Condition(prior, alpha=alpha)),
@@ -152,17 +152,15 @@ def _agreement(
         model.to_device(device)
         train(
             model,
-            sample.positives,
-            sample.unlabeled,
-            condition,
-            loss=loss,
-            kind=kind,
+            P,
+            U,
+            Risk(condition, loss, kind),
             n_steps=protocol.n_steps,
             n_batches=protocol.n_batches,
             learning_rate=protocol.learning_rate,
             seed=sample.seed,
         )
-        scores.append(to_numpy(model(X).array))
+        scores.append(to_numpy(score_rows(model, X)))
     return 100.0 * float(np.mean((scores[0] > 0) == (scores[1] > 0)))
 
 
@@ -179,13 +177,13 @@ def run_robustness(dataset: str, trial: int, options: argparse.Namespace) -> Row
     list of dict
         Rows of ``given_prior``, ``method`` and ``value``.
     """
-    sample = _draw(dataset, trial, options, options.test_prior).send(get_device(options.gpu))
-    X, y = sample.tests[options.test_prior]
-    training = _training_set(sample, options.prior, options)
+    sample = _draw(dataset, trial, options, options.test_prior)
+    test = sample.tests[options.test_prior]
     rows = []
     for method in options.methods:
-        for given, fitted in training.fit(method, list(GIVEN_PRIORS)).items():
-            value = 100.0 * float(np.mean((fitted.decide(X) > 0) == (y > 0)))
+        fitted = _fit(method, sample, options.prior, GIVEN_PRIORS, options)
+        for given, classifier in fitted.items():
+            value = 100.0 * classifier.score(*test)
             rows.append({"given_prior": given, "method": method, "value": value})
     return rows
 
@@ -210,17 +208,16 @@ def run_estimated_prior(dataset: str, trial: int, options: argparse.Namespace) -
     for prior in _priors_and(options.prior):
         sample = _draw(dataset, trial, options, options.test_prior, prior)
         estimate = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed).prior
-        sample = sample.send(get_device(options.gpu))
-        X, y = sample.tests[options.test_prior]
+        test = sample.tests[options.test_prior]
         rows.append({"prior": prior, "method": "estimate", "value": 100.0 * estimate})
-        sets = [_training_set(sample, value, options) for value in (estimate, prior)]
         for method in options.methods:
             ours, true = (
-                np.mean((data.fit(method, [options.test_prior])[options.test_prior].decide(X) > 0)
-                        == (y > 0))
-                for data in sets
-            )  # fmt: skip
-            value = 100.0 * float(ours - true)
+                _fit(method, sample, value, [options.test_prior], options)[
+                    options.test_prior
+                ].score(*test)
+                for value in (estimate, prior)
+            )
+            value = 100.0 * (ours - true)
             rows.append({"prior": prior, "method": method, "value": value})
     return rows
 
@@ -274,15 +271,14 @@ def _draw(
     )
 
 
-def _training_set(sample: Draw, prior: float, options: argparse.Namespace) -> TrainingSet:
-    return TrainingSet(
-        sample.positives,
-        sample.unlabeled,
-        prior,
-        options.protocol,
-        sample.seed,
-        get_device(options.gpu),
-    )
+def _fit(
+    method: str,
+    sample: Draw,
+    prior: float,
+    given_priors: Sequence[float],
+    options: argparse.Namespace,
+) -> dict[float, Any]:
+    return fit_method(options.protocol, method, sample, prior, given_priors, options.gpu)
 
 
 STUDIES = {

@@ -272,7 +272,7 @@ class ndarray:  # noqa: N801
 
 _METHODS = (
     *("all", "any", "argmin", "astype", "copy", "dot", "fill", "max", "mean", "min"),
-    *("ravel", "reshape", "sum", "take", "transpose", "var"),
+    *("ravel", "reshape", "squeeze", "sum", "swapaxes", "take", "transpose", "var"),
 )
 for _name in _METHODS:
     setattr(ndarray, _name, _method(_name))
@@ -324,6 +324,12 @@ def _flat(values):
             yield from _flat(value)
         else:
             yield value
+
+
+def split(ary, indices_or_sections, axis=0):
+    """Cut an array into views; CuPy takes the places from the host."""
+    called.add("split")
+    return [_wrap(part) for part in _np.split(_unwrap(ary), indices_or_sections, axis)]
 
 
 def asarray(a, dtype=None, order=None, **options):

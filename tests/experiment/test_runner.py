@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import active_children
@@ -18,7 +19,7 @@ from pu_shift import data
 from pu_shift.data.sampling import draw
 from pu_shift.experiment import runner
 from pu_shift.experiment.compare import load_paper_table
-from pu_shift.experiment.methods import TrainingSet
+from pu_shift.experiment.methods import chosen, fit_method
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.runner import (
     Task,
@@ -144,26 +145,37 @@ class TestTask:
         ]
         sample = draw(data.load("banana"), 0.3, [0.5, 0.7], 100, 300, 100, 4, 1, PROTOCOL.counts)
         with threadpool_limits(1):
-            training = TrainingSet(sample.positives, sample.unlabeled, 0.3, PROTOCOL, sample.seed)
             for row in found:
                 assert (row["dataset"], row["trial"], row["prior"]) == ("banana", 1, 0.3)
                 # Both given priors, because one alone would be another stack.
-                model = training.fit(row["method"], [0.3, 0.6])[row["given_prior"]]
+                fitted = fit_method(PROTOCOL, row["method"], sample, 0.3, [0.3, 0.6])
+                model = fitted[row["given_prior"]]
                 X, y = sample.tests[row["test_prior"]]
-                predicted = np.where(model.decide(X) > 0, 1, -1)
-                assert row["accuracy"] == pytest.approx(100 * np.mean(predicted == y))
-                np.testing.assert_equal({name: row[name] for name in model.hyper}, model.hyper)
+                assert row["accuracy"] == pytest.approx(100 * np.mean(model.predict(X) == y))
+                hyper = chosen(model)
+                np.testing.assert_equal({name: row[name] for name in hyper}, hyper)
                 assert row["seconds"] >= 0
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_a_row_is_the_protocols_estimator_fitted_by_hand(self, method):
+        task = Task("banana", None, 0.3, 1, (Block(0.3, 0.5, 0.4),), (method,))
+        (row,) = run_task(task, PROTOCOL, seed=4)
+        sample = draw(data.load("banana"), 0.3, 0.5, 100, 300, 100, 4, 1, PROTOCOL.counts)
+        estimator = PROTOCOL.estimator(method, prior=0.3, test_prior=0.4, random_state=sample.seed)
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimator.fit_pu(sample.positives, sample.unlabeled)
+        X, y = sample.tests[0.5]
+        assert row["accuracy"] == pytest.approx(100 * estimator.score(X, y))
 
     def test_blas_runs_on_one_thread_and_gets_its_threads_back(self, monkeypatch):
         seen = []
-        fit = TrainingSet.fit
 
         def watched(*arguments):
             seen.extend(library["num_threads"] for library in threadpool_info())
-            return fit(*arguments)
+            return fit_method(*arguments)
 
-        monkeypatch.setattr(TrainingSet, "fit", watched)
+        monkeypatch.setattr(runner, "fit_method", watched)
         with threadpool_limits(2):
             before = [library["num_threads"] for library in threadpool_info()]
             run_task(self.TASK, PROTOCOL, seed=0)

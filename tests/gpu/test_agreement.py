@@ -18,23 +18,24 @@ from pu_shift import (
     DensityRatioClassifier,
     GaussianKernelModel,
     LinearModel,
+    Risk,
     RiskMinimizationClassifier,
     train,
 )
 from pu_shift._chainer import chainer
+from pu_shift.candidates import assign_folds
 from pu_shift.data import Dataset
 from pu_shift.data.sampling import draw
 from pu_shift.device import beside, get_device, to_numpy
-from pu_shift.experiment.methods import TrainingSet
+from pu_shift.experiment.methods import fit_method
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.settings import EXTRA_METHODS, METHODS
 from pu_shift.kernels import choose_centers, gaussian_kernel, median_distance, squared_distances
 from pu_shift.losses import LOSSES
 from pu_shift.model_file import load_model, save_model
-from pu_shift.networks import score_rows, train_network
+from pu_shift.model_selection import cross_validate
 from pu_shift.risks import evaluate_risk, nnpu_risk, pu_shift_risk
-from pu_shift.selection import assign_folds, training_weights
-from pu_shift.stacking import cross_validate
+from pu_shift.training import score_rows
 
 pytestmark = pytest.mark.gpu
 
@@ -146,33 +147,29 @@ def test_training(on, correction, loss):
             train(
                 model,
                 *place.send((X_P, X_U)),
-                CONDITION,
-                loss=loss,
+                Risk(CONDITION, loss, correction=correction),
                 lam=[0.0, 0.1],
                 n_steps=60,
                 n_batches=3,
-                correction=correction,
                 weights_u=np.linspace(0.5, 1.0, 130),
                 record=[0, 30, 60],
             )
         )
         assert place.is_array_supported(model.W.array)
     here, there = results
-    for name in ("weights", "biases", "risks", "objectives"):
-        assert_allclose(getattr(there, name), getattr(here, name), rtol=1e-7, atol=1e-10)
+    assert_allclose(there.risks, here.risks, rtol=1e-7, atol=1e-10)
+    for one, other in zip(here.snapshots, there.snapshots):
+        for name in ("/W", "/b"):
+            assert_allclose(other[name], one[name], rtol=1e-7, atol=1e-10)
 
 
 def test_nothing_is_moved_for_the_caller(on):
     model = LinearModel(3, dtype=np.float64)
     model.to_device(on)
-    with pytest.raises(ValueError, match="features_p must be on the model's device"):
-        train(model, X_P, X_U, CONDITION, n_steps=1)
+    with pytest.raises(ValueError, match="rows_p must be on the model's device"):
+        train(model, X_P, X_U, Risk(CONDITION), n_steps=1)
     with pytest.raises(ValueError, match="x must be on the model's device"):
         model(X_P)
-    network = MLP(3, 4, 1)
-    network.to_device(on)
-    with pytest.raises(ValueError, match="rows_p must be on the model's device"):
-        train_network(network, X_P.astype("f"), X_U.astype("f"), CONDITION, n_steps=1)
     with pytest.raises(ValueError, match="one array module"):
         ULSIF(on.send(X_P), X_U)
 
@@ -188,16 +185,11 @@ def test_links(on):
 
 
 def test_cross_validation(on):
-    folds = [training_weights(assign_folds("X", len(X), 4, 1), 4, X.dtype) for X in (X_P, X_U)]
+    folds = [assign_folds("X", len(X), 4, 1) for X in (X_P, X_U)]
+    risk = Risk([Condition(0.3, 0.3), CONDITION], "squared", "pu-shift")
     here, there = (
         cross_validate(
-            place.send([X_P, X_U]),
-            [Condition(0.3, 0.3), CONDITION],
-            [0.0, 0.1],
-            folds,
-            place,
-            n_steps=40,
-            criterion="zero_one",
+            place.send([X_P, X_U]), folds, risk, np.array([0.0, 0.1]), "zero_one", n_steps=40
         )
         for place in (get_device(), on)
     )
@@ -208,17 +200,15 @@ def test_cross_validation(on):
 @pytest.mark.parametrize("correction", [None, "ascent"])
 def test_networks(on, correction):
     network = MLP(3, n_units=8, n_hidden=2)
+    risk = Risk(CONDITION, "logistic", "pu-shift", correction)
     results = []
     for place in (get_device(), on):
         model = copy.deepcopy(network)
         model.to_device(place)
         rows = place.send((X_P.astype("f"), X_U.astype("f")))
-        options = {"lam": 1e-3, "n_steps": 20, "n_batches": 2, "correction": correction}
-        risks = train_network(model, *rows, CONDITION, loss="logistic", **options)
-        scores = to_numpy(score_rows(model, place.send(X_TEST.astype("f"))))
-        results.append((risks, scores))
-    assert_allclose(results[1][0], results[0][0], atol=1e-3)
-    assert_allclose(results[1][1], results[0][1], atol=1e-2)
+        train(model, *rows, risk, lam=1e-3, n_steps=20, n_batches=2)
+        results.append(to_numpy(score_rows(model, place.send(X_TEST.astype("f")))))
+    assert_allclose(results[1], results[0], atol=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +217,7 @@ def test_networks(on, correction):
         DensityRatioClassifier(0.3, 0.6, n_centers=20),
         DensityRatioClassifier(direction="u/p", basis="linear"),
         RiskMinimizationClassifier(0.3, 0.6, n_steps=50),
-        RiskMinimizationClassifier(0.3, 0.6, 0.2, "double_hinge", "gaussian", "nn", n_steps=50),
+        RiskMinimizationClassifier(0.3, 0.6, 0.2, "double_hinge", "gaussian", "ascent", n_steps=50),
         RiskMinimizationClassifier(0.3, 0.6, model=MLP(3, 8, 1), n_steps=20),
     ],
     ids=["p/u", "u/p", "linear", "gaussian", "network"],
@@ -245,18 +235,16 @@ def test_estimators(gpu, classifier, tmp_path):
 
 
 @pytest.mark.parametrize("method", [*METHODS, *EXTRA_METHODS])
-def test_methods_of_the_paper(on, method):
+def test_methods_of_the_paper(gpu, method):
     dataset = Dataset.of("both", np.concatenate([X_P, -X_P, X_U]), [1] * 60 + [-1] * 60 + [1] * 130)
     sample = draw(dataset, 0.3, 0.5, 30, 50, 40)
-    accuracies = []
-    for place in (get_device(), on):
-        sent = sample.send(place)
-        protocol = Protocol(n_steps=30, ker_steps=30, n_centers=15, ker_centers=15)
-        training = TrainingSet(sent.positives, sent.unlabeled, 0.3, protocol, 0, place)
-        X, y = sent.tests[0.5]
-        accuracies += [
-            np.mean((fitted.decide(X) > 0) == (y > 0))
-            for fitted in training.fit(method, [0.5, 0.3]).values()
+    protocol = Protocol(n_steps=30, ker_steps=30, n_centers=15, ker_centers=15)
+    accuracies = [
+        [
+            classifier.score(*sample.tests[0.5])
+            for classifier in fit_method(protocol, method, sample, 0.3, [0.5, 0.3], place).values()
         ]
+        for place in (-1, gpu)
+    ]
     # Rounding may move a row or two across the boundary.
-    assert_allclose(accuracies[2:], accuracies[:2], atol=0.05)
+    assert_allclose(accuracies[1], accuracies[0], atol=0.05)

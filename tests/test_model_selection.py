@@ -8,8 +8,8 @@ from sklearn.preprocessing import StandardScaler
 from pu_shift import Condition, PURiskScorer, RiskMinimizationClassifier
 from pu_shift.classifiers import DensityRatioClassifier
 from pu_shift.losses import get_loss
+from pu_shift.model_selection import _margins, surrogate_scorer, zero_one_scorer
 from pu_shift.risks import evaluate_risk
-from pu_shift.scorers import _margins, surrogate_scorer, zero_one_scorer
 from tests.mixtures import mixture, pu_samples
 
 PRIOR = 0.4

@@ -1,12 +1,19 @@
 """The ablation: sound variants, effects as computed by hand, resumable files."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
-from pu_shift.experiment import ablation
 from pu_shift.experiment.protocol import Protocol, load_protocol
 from pu_shift.experiment.settings import BLOCK, METHODS
-from pu_shift.experiment.sweep import Grid
+
+SCRIPT = Path(__file__).resolve().parents[2] / "experiments" / "protocol_search.py"
+spec = importlib.util.spec_from_file_location("protocol_search", SCRIPT)
+search = sys.modules["protocol_search"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(search)
 
 
 def frame(deltas, consistent, method="DH-Lin"):
@@ -27,9 +34,9 @@ def frame(deltas, consistent, method="DH-Lin"):
 
 
 def test_every_variant_but_the_first_changes_the_protocol():
-    names = [variant.name for variant in ablation.VARIANTS]
+    names = [variant.name for variant in search.VARIANTS]
     assert len(set(names)) == len(names)
-    first, *others = ablation.VARIANTS
+    first, *others = search.VARIANTS
     assert load_protocol(first.overrides) == Protocol()
     for variant in others:
         assert load_protocol(variant.overrides) != Protocol(), variant.name
@@ -37,11 +44,11 @@ def test_every_variant_but_the_first_changes_the_protocol():
 
 
 def test_only_the_tables_of_the_main_text_guide():
-    assert ablation.GUIDES == (1, 2, 3)
+    assert search.GUIDES == (1, 2, 3)
 
 
 def test_effects_by_hand():
-    table = ablation.effects(
+    table = search.effects(
         {
             "chosen": pd.concat([frame([1.0, -3.0], [1, 0]), frame([2.0], [1], "Sq-Lin")]),
             "other": frame([0.5, 0.5], [1, 1]),
@@ -52,33 +59,18 @@ def test_effects_by_hand():
     assert table["consistent"].tolist() == [0.5, 1.0, 1.0]
     assert table["mean_abs_delta_chosen"].tolist() == [2.0, 2.0, 2.0]
     assert table["cells"].tolist() == [2, 1, 2]
-    lines = ablation.markdown(table).splitlines()
+    lines = search.markdown(table).splitlines()
     assert lines[0] == "| variant | DH-Lin | Sq-Lin |"
     assert lines[3] == "| other | 100 % · 0.5 |  |"
 
 
 def test_effects_by_dataset_by_hand():
     other = frame([4.0], [0]).assign(dataset="susy")
-    table = ablation.by_dataset({"a": pd.concat([frame([1.0, -3.0], [1, 0]), other])})
+    table = search.by_dataset({"a": pd.concat([frame([1.0, -3.0], [1, 0]), other])})
     assert table["dataset"].tolist() == ["magic", "susy"]
     assert table["mean_delta"].tolist() == [-1.0, 4.0]
     assert table["mean_abs_delta"].tolist() == [2.0, 4.0]
     assert table[["cells", "consistent"]].values.tolist() == [[2, 1], [1, 0]]
-
-
-def test_the_search_is_written_and_refuses_a_single_trial(tmp_path, monkeypatch, capsys):
-    grid = Grid(("none",), (5,), (0.5, 1.0), (1,), (0.1,))
-    search = ablation.search_rules
-    monkeypatch.setattr(
-        ablation, "search_rules", lambda *options: search(*options, grid, ["banana"])
-    )
-    assert ablation.main(["--sweep", "--trials", "2", "--out", str(tmp_path / "new")]) == 0
-    assert capsys.readouterr().out.startswith("4 rules scored, the best of each kind in ")
-    rules = pd.read_csv(tmp_path / "new/ker_rules.csv")
-    assert rules["rules"].sum() == 4
-    assert len(pd.read_csv(tmp_path / "new/ker_sweep.csv")) == 4
-    assert ablation.main(["--sweep", "--trials", "1", "--out", str(tmp_path)]) == 2
-    assert "--trials must be an integer >= 2, got 1" in capsys.readouterr().err
 
 
 def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
@@ -88,13 +80,13 @@ def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
             raise ValueError("no luck")
         return frame([1.0, -2.0], [1, 0])
 
-    monkeypatch.setattr(ablation, "run_variant", run)
+    monkeypatch.setattr(search, "run_variant", run)
     arguments = ["--trials", "3", "--out", str(tmp_path), "--only"]
-    assert ablation.main([*arguments, "chosen protocol", "half the steps"]) == 0
+    assert search.main([*arguments, "chosen protocol", "half the steps"]) == 0
     assert "chosen protocol: 50.0% of 2 cells consistent, mean |Δ| 1.50" in capsys.readouterr().out
     table = pd.read_csv(tmp_path / "ablation.csv")
     assert table["variant"].tolist() == ["chosen protocol", "half the steps"]
-    assert ablation.main([*arguments, "chosen protocol", "twice the steps"]) == 2
+    assert search.main([*arguments, "chosen protocol", "twice the steps"]) == 2
     assert capsys.readouterr().err == "error: no luck\n"
     assert pd.read_csv(tmp_path / "ablation.csv")["variant"].tolist() == ["chosen protocol"]
     assert pd.read_csv(tmp_path / "ablation_datasets.csv")["dataset"].tolist() == ["magic"]
@@ -102,8 +94,8 @@ def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
 
 
 def test_variant_is_run_with_its_change(tmp_path):
-    variant = ablation.Variant("few / centres", {"n_centers": 20}, ("p/u uLSIF",))
-    result = ablation.run_variant(variant, tmp_path, 1, ["banana"], jobs=1)
+    variant = search.Variant("few / centres", {"n_centers": 20}, ("p/u uLSIF",))
+    result = search.run_variant(variant, tmp_path, 1, ["banana"], jobs=1)
     assert len(result) == 10
     assert set(result["method"]) == {"p/u uLSIF"}
     folders = sorted(path.name for path in (tmp_path / "few---centres").iterdir())
@@ -115,4 +107,4 @@ def test_variant_is_run_with_its_change(tmp_path):
 
 def test_bad_trials(tmp_path):
     with pytest.raises(ValueError, match="trials must be an integer >= 1"):
-        ablation.run_variant(ablation.VARIANTS[0], tmp_path, 0)
+        search.run_variant(search.VARIANTS[0], tmp_path, 0)

@@ -1,4 +1,4 @@
-"""Candidate grids and folds for choosing hyper-parameters without labels."""
+"""Candidates and folds for choosing hyper-parameters without labels; all default grids."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import numpy as np
 
 from pu_shift._checks import positive_int, shown
 from pu_shift._seeds import Seed
+
+# Widths are multiples of the median distance.
+WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0)
+ULSIF_LAMS = tuple(float(lam) for lam in np.logspace(-3, 1, 9))
+# Wider than uLSIF's own grid: one eigendecomposition serves every λ.
+RATIO_LAMS = tuple(float(lam) for lam in np.logspace(-5, 1, 13))
+# A width more is a training more.
+RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
+RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2)
 
 
 def assign_folds(name: str, n: int, n_folds: int, seed: Seed) -> np.ndarray:

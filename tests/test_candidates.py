@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pu_shift.selection import assign_folds, check_grid, training_weights
+from pu_shift.candidates import assign_folds, check_grid, training_weights
 
 
 @given(st.integers(2, 12), st.integers(0, 60), st.integers(0, 5))

@@ -1,0 +1,238 @@
+"""Choosing among models without negatives: cross-validation of a stack, and scorers.
+
+A scorer, for ``GridSearchCV`` and ``cross_val_score``, is called with an
+estimator and held-out PU rows, y = 1 for labelled positives and 0 or −1 for
+unlabelled rows, and returns the negated unbiased estimate of the risk under
+the test condition: greater is better. It may be positive, because an unbiased
+estimate of a small risk can fall below 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pu_shift._chainer import chainer
+from pu_shift._checks import one_of, shown
+from pu_shift.candidates import training_weights
+from pu_shift.device import to_numpy
+from pu_shift.kernels import take_rows
+from pu_shift.links import LinearModel
+from pu_shift.losses import LOSSES, Loss
+from pu_shift.priors import Condition, shift_posterior
+from pu_shift.risks import Risk, evaluate_risk
+from pu_shift.training import train
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Linear models of every condition, λ and fold, and their held-out risks.
+
+    Attributes
+    ----------
+    risks : numpy.ndarray
+        (conditions, λ) held-out risks, averaged over the folds.
+    weights : array
+        (features, conditions, λ, folds + 1); the last of the last axis are the
+        models of all rows.
+    biases : array
+        (conditions, λ, folds + 1).
+    """
+
+    risks: np.ndarray
+    weights: Any
+    biases: Any
+
+    def held_out_scores(
+        self, features: Sequence[Any], folds: Sequence[np.ndarray], place: tuple[int, int]
+    ) -> tuple[np.ndarray, ...]:
+        """Score every row by the model that did not see it.
+
+        Parameters
+        ----------
+        features, folds
+            As for :func:`cross_validate`.
+        place
+            Which condition and λ.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Scores of P and of U.
+        """
+        weights, biases = self.weights[(slice(None), *place)], self.biases[place]
+        return tuple(
+            to_numpy(rows @ weights[:, :-1] + biases[:-1])[np.arange(len(fold)), fold]
+            for rows, fold in zip(features, folds)
+        )
+
+
+def cross_validate(
+    features: Sequence[Any],
+    folds: Sequence[np.ndarray],
+    risk: Risk,
+    lams: np.ndarray,
+    criterion: str | Loss | None = None,
+    **training: Any,
+) -> CrossValidation:
+    """Train conditions × λ × (folds + the final model) as the columns of one link.
+
+    Parameters
+    ----------
+    features
+        The features of P and of U, floating arrays on one device.
+    folds
+        Fold numbers of P and of U, host arrays.
+    risk
+        The training risk; its conditions are those to train for.
+    lams
+        Candidates λ.
+    criterion
+        The loss of the held-out risk; the training loss by default.
+    **training
+        ``n_steps``, ``n_batches``, ``learning_rate`` and ``seed`` of
+        :func:`pu_shift.training.train`.
+
+    Returns
+    -------
+    CrossValidation
+        Risks and models.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(1.0, 1.0, (40, 2)), rng.normal(0.0, 1.0, (80, 2))
+    >>> folds = np.arange(40) % 4, np.arange(80) % 4
+    >>> result = cross_validate(rows, folds, Risk([Condition(0.3)]), np.array([0.0, 1.0]))
+    >>> result.risks.shape, result.weights.shape
+    ((1, 2), (2, 1, 2, 5))
+    """
+    conditions, n_folds = list(risk.condition), int(folds[0].max()) + 1
+    shape = (len(conditions), len(lams), n_folds + 1)
+    stacked = [one for one in conditions for _ in range(len(lams) * (n_folds + 1))]
+    model = LinearModel(features[0].shape[1], len(stacked), dtype=features[0].dtype)
+    model.to_device(chainer.backend.get_device_from_array(features[0]))
+    repeats = (1, len(conditions) * len(lams))
+    weights = [np.tile(training_weights(fold, n_folds, model.W.dtype), repeats) for fold in folds]
+    train(
+        model,
+        *features,
+        replace(risk, condition=stacked),
+        lam=np.tile(np.repeat(lams, n_folds + 1), len(conditions)),
+        weights_p=weights[0],
+        weights_u=weights[1],
+        record=(),
+        **training,
+    )
+    W, b = model.W.array.reshape(-1, *shape), model.b.array.reshape(shape)
+    held_out = Risk(
+        stacked[:: n_folds + 1], risk.loss if criterion is None else criterion, risk.kind
+    )
+    by_fold = []
+    for k in range(n_folds):
+        of_fold = W[..., k].reshape(len(W), -1), b[..., k].reshape(-1)
+        # Only the rows that the fold left out are scored.
+        left = (take_rows(X, np.flatnonzero(fold == k)) for X, fold in zip(features, folds))
+        with chainer.no_backprop_mode():
+            by_fold.append(to_numpy(held_out(*(X @ of_fold[0] + of_fold[1] for X in left)).array))
+    return CrossValidation(np.mean(by_fold, axis=0).reshape(shape[:2]), W, b)
+
+
+class PURiskScorer:
+    """Negated PU risk under shift and asymmetric error.
+
+    Parameters
+    ----------
+    loss
+        ``'zero_one'`` (ready as ``zero_one_scorer``), a surrogate, or
+        ``None`` for the estimator's own training loss, ``'squared'`` if it has
+        none (ready as ``surrogate_scorer``).
+    condition
+        The condition to judge by; by default that of the estimator, or of the
+        last step of a pipeline. Give it when the condition itself or an
+        estimated prior is searched over, for risks under different conditions
+        cannot be compared.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from pu_shift.classifiers import DensityRatioClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(3.0, 1.0, (80, 1)), rng.normal(-3.0, 1.0, (70, 1))])
+    >>> y = np.repeat([1, 0], [50, 100])  # 30 of the 100 unlabelled rows are positive
+    >>> classifier = DensityRatioClassifier(prior=0.3, widths=1.0, lams=0.1)
+    >>> bool(cross_val_score(classifier, X, y, scoring=zero_one_scorer).mean() > -0.05)
+    True
+    """
+
+    def __init__(self, loss: str | None = "zero_one", condition: Condition | None = None) -> None:
+        self.loss = one_of("loss", loss, (None, *LOSSES))
+        if not (condition is None or isinstance(condition, Condition)):
+            raise ValueError(f"condition must be a Condition or None, got {shown(condition)}")
+        self.condition = condition
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the negated risk of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator
+            A classifier with ``decision_function`` or ``predict_proba``.
+        X, y
+            Held-out rows and their PU labels.
+
+        Returns
+        -------
+        float
+            Minus the risk.
+        """
+        last = estimator[-1] if hasattr(estimator, "steps") else estimator
+        condition = self.condition if self.condition is not None else _condition_of(last)
+        loss = self.loss if self.loss is not None else getattr(last, "loss", "squared")
+        one_of("loss", loss, LOSSES)
+        positive = np.asarray(y) == estimator.classes_[1]
+        if np.ndim(positive) != 1 or positive.all() or not positive.any():
+            raise ValueError("y must hold labelled positives and unlabelled rows to be scored")
+        margins = _margins(estimator, last, X, loss, condition)
+        if margins.shape != positive.shape:
+            raise ValueError(f"y must have a label for each of {len(margins)} rows of X")
+        kind = "pu-shift-asym"
+        return -float(evaluate_risk(margins[positive], margins[~positive], condition, loss, kind))
+
+    def __repr__(self) -> str:
+        return f"PURiskScorer(loss={self.loss!r}, condition={self.condition!r})"
+
+
+def _condition_of(estimator: Any) -> Condition:
+    condition = getattr(estimator, "condition", None)
+    if not isinstance(condition, Condition):
+        raise ValueError(
+            f"condition must be given to the scorer: {type(estimator).__name__} has none"
+        )
+    return condition
+
+
+def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition) -> np.ndarray:
+    """Scores on the scale of the loss.
+
+    Those of an estimator that was trained by the loss are; of others the
+    posterior is turned into the score that minimises the loss.
+    """
+    trained_by_it = getattr(last, "loss", None) == loss
+    if hasattr(estimator, "decision_function") and (loss == "zero_one" or trained_by_it):
+        return np.asarray(estimator.decision_function(X), dtype=np.float64)
+    # Kept off 0 and 1, where the logistic loss is infinite.
+    posterior = np.clip(estimator.predict_proba(X)[:, 1], 1e-6, 1.0 - 1e-6)
+    posterior = shift_posterior(posterior, condition.test_prior, condition.prior_unif)
+    if loss == "logistic":
+        return np.log(posterior / (1.0 - posterior))
+    if loss == "double_hinge":
+        return np.sign(posterior - 0.5)
+    return 2.0 * posterior - 1.0
+
+
+zero_one_scorer = PURiskScorer("zero_one")
+surrogate_scorer = PURiskScorer(None)
