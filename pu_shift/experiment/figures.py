@@ -105,7 +105,8 @@ def heat_map_figure(comparison: pd.DataFrame) -> Figure:
     printed, methods = _printed(comparison)
     datasets = list(dict.fromkeys(printed["dataset"]))
     blocks = list(dict.fromkeys(printed[BLOCK].itertuples(index=False, name=None)))
-    columns = min(2, len(methods))
+    # Side by side only while the figure stays as wide as a page.
+    columns = min(2 if len(blocks) <= 12 else 1, len(methods))
     rows = -(-len(methods) // columns)
     width = columns * (0.52 * len(blocks) + 0.5) + 0.6
     height = rows * (0.27 * len(datasets) + 0.4) + 1.25

@@ -13,6 +13,7 @@ from pu_shift.experiment.settings import TableSetting
 
 _BOLD, _CONSISTENT, _INCONSISTENT = "1", "36", "31"
 _NO_CELL = "–"
+NOTHING_PRINTED = "No cell has a printed number to compare with."
 
 
 def text_table(comparison: pd.DataFrame, setting: TableSetting, colour: bool = False) -> str:
@@ -104,7 +105,7 @@ def text_headline(headline: Headline) -> str:
     Returns
     -------
     str
-        The overall line, then one for each method and dataset.
+        The overall line, then one for each method and dataset, then what the ceiling is.
 
     Examples
     --------
@@ -113,9 +114,11 @@ def text_headline(headline: Headline) -> str:
     >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.0, "se": 0.5}])
     >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
     >>> print(text_headline(headline(compare(ours, paper))))
-    Consistent with the paper: 100.0 % of 1 cells, mean |Δ| 1.30, boldface agrees on –
-      DH-Lin  100.0 % of 1 cells, mean |Δ| 1.30
-      susy    100.0 % of 1 cells, mean |Δ| 1.30
+    Consistent with the paper: 100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30, boldface
+    agrees on –
+      DH-Lin  100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30
+      susy    100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30
+    Ceiling: what a protocol identical to the authors' would get, trials being random
     """
     groups = pd.concat([headline.by_method, headline.by_dataset])
     width = max(map(len, groups.index))
@@ -124,6 +127,7 @@ def text_headline(headline: Headline) -> str:
         f"boldface agrees on {_percent(headline.bold_agreement)}"
     ]
     lines += [f"  {group.Index:<{width}}  {_figures(group)}" for group in groups.itertuples()]
+    lines += ["Ceiling: what a protocol identical to the authors' would get, trials being random"]
     return "\n".join(lines)
 
 
@@ -139,7 +143,7 @@ def markdown_table(
     setting : TableSetting
         The table's blocks.
     headline : Headline, optional
-        The figures to put below; None if the paper's numbers are not at hand.
+        The figures to put below; None if no cell has a printed number.
 
     Returns
     -------
@@ -303,7 +307,8 @@ def _percent(share: float) -> str:
 
 def _figures(figures: Any) -> str:
     consistent, delta = _percent(figures.consistent), figures.mean_abs_delta
-    return f"{consistent} of {figures.cells} cells, mean |Δ| {delta:.2f}"
+    ceiling = _percent(figures.ceiling)
+    return f"{consistent} of {figures.cells} cells (ceiling {ceiling}), mean |Δ| {delta:.2f}"
 
 
 def _latex(text: str) -> str:

@@ -144,6 +144,8 @@ def test_names_cannot_break_the_markup():
 
 def test_headline_lists_methods_and_datasets():
     text = text_headline(headline(printed(1)))
-    first, *rest = text.splitlines()
-    assert "100.0 % of 108 cells, mean |Δ| 0.00" in first
+    first, *rest, last = text.splitlines()
+    assert re.search(r"100.0 % of 108 cells \(ceiling 95\.\d %\), mean \|Δ\| 0.00", first)
+    assert last.startswith("Ceiling: what a protocol identical to the authors' would get")
     assert [re.split("  +", line.strip())[0] for line in rest] == [*METHODS, *DATASETS]
+    assert all(re.search(r"% of 18 cells \(ceiling 9\d\.\d %\)", line) for line in rest)
