@@ -209,13 +209,19 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting) -> str:
     """
     header, blocks = _grid(comparison, setting, lambda row: _mean(row, r"\textbf{{{}}}"))
     methods = [_latex_method(method) for method in header[2:]]
+    shifted = [block for block in setting.blocks if block.prior != block.test_prior]
+    symbols = {f"{block.prior:g}": r"$\pi$" for block in shifted}
+    symbols.update({f"{block.test_prior:g}": r"$\pi'$" for block in shifted})
     # The strut keeps the fractions off the lines.
-    heads = [r"\rule[-1.2ex]{0pt}{3.8ex}Dataset", r"$\pi_{\mathrm{g}}'$", *methods]
-    lines = [" & ".join(heads) + r" \\ \hline"]
+    heads = [r"\rule[-1.2ex]{0pt}{3.8ex}Dataset", r"$\pi^{\mathrm{g}}$" if shifted else r"$\pi$"]
+    lines = [" & ".join([*heads, *methods]) + r" \\ \hline"]
     for block in blocks:
-        for position, (dataset, given, *cells) in enumerate(block):
-            # Like the paper: the given prior once per block, beside its middle.
-            label = given if position == (len(block) - 1) // 2 else ""
+        # Like the paper: the given prior once per block, beside its middle, below its symbol.
+        given = block[0][1]
+        labels = [symbols[given], given] if given in symbols and len(block) > 1 else [given]
+        start = (len(block) - len(labels)) // 2
+        for position, (dataset, _, *cells) in enumerate(block):
+            label = labels[position - start] if 0 <= position - start < len(labels) else ""
             cells = [cell.replace(_NO_CELL, "--") for cell in cells]
             lines.append(" & ".join([_latex(dataset), label, *cells]) + r" \\")
         lines.append(r"\hline")

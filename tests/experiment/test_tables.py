@@ -120,11 +120,24 @@ def test_latex_is_well_formed():
     assert text.count(r"\textbf") == int(comparison["bold"].sum())
     assert text.isascii()
     assert r"\caption{Reproduction of the paper's Table 3: no class prior shift. Mean" in text
-    # The given prior stands once in each block, beside the third row as in the paper.
-    labels = [row.split("&")[1].strip() for row in rows[1:]]
-    assert labels == [
-        label for prior in ("0.3", "0.4", "0.5", "0.7") for label in ("", "", prior, "", "", "")
+    # The prior stands once in each block, beside the third row as in the paper.
+    assert labels_of(rows) == [
+        r"$\pi$",
+        *(label for prior in ("0.3", "0.4", "0.5", "0.7") for label in ["", "", prior, "", "", ""]),
     ]
+
+
+def labels_of(rows):
+    return [row.split("&")[1].strip() for row in rows]
+
+
+def test_latex_names_the_given_priors_like_the_paper():
+    rows = latex_table(printed(4), TABLES[4]).splitlines()
+    labels = labels_of([row for row in rows if "&" in row])
+    assert labels[0] == r"$\pi^{\mathrm{g}}$"
+    assert labels[1:7] == ["", "", r"$\pi'$", "0.3", "", ""]
+    assert labels[7:13] == ["", "", "0.4", "", "", ""]
+    assert labels[13:] == ["", "", r"$\pi$", "0.5", "", ""]
 
 
 def test_names_cannot_break_the_markup():
