@@ -132,7 +132,8 @@ def heat_map_figure(comparison: pd.DataFrame) -> Figure:
         axes.tick_params(length=0)
     for axes in list(grid.flat)[len(methods) :]:
         axes.remove()
-    figure.suptitle("Difference from the paper in points; * = not consistent", fontsize=11)
+    title = "Difference from the paper in points; * = not consistent"
+    figure.suptitle(title, fontsize=11, y=1 - 0.12 / height)
     figure.text(0.5, 0.12 / height, "π→π′, and below the given prior", ha="center", fontsize=8)
     figure.subplots_adjust(
         left=0.75 / width,
