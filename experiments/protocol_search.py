@@ -268,8 +268,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             total = headline(comparisons[variant.name])
             print(
-                f"{variant.name}: {total.consistent:.1%} of {total.cells} cells consistent, "
-                f"mean |Δ| {total.mean_abs_delta:.2f}",
+                f"{variant.name}: {total.consistent:.1%} of {total.cells} cells consistent "
+                f"(ceiling {total.ceiling:.1%}), mean |Δ| {total.mean_abs_delta:.2f}",
                 flush=True,
             )
             table = effects(comparisons)

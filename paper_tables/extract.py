@@ -1,13 +1,14 @@
 r"""Write the printed tables of the paper as CSV files, from its LaTeX source.
 
-Usage: python paper_tables/extract.py PAPER.tex [FOLDER]
+Usage: python paper_tables/extract.py PAPER.tex [APPENDIX.tex ...] [--out FOLDER]
 
-Writes table1.csv, table2.csv, ... into FOLDER (default: beside this script),
-one for each ``\label{table:resultN}`` in the source.
+Writes table1.csv, table2.csv, ... beside this script, or into FOLDER: the tables
+of accuracies of all sources, numbered in their order as LaTeX numbers them.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 import sys
@@ -17,11 +18,12 @@ COLUMNS = ["prior", "test_prior", "given_prior", "dataset", "method", "mean", "s
 
 _TABLE = re.compile(
     r"\\caption\{(?P<caption>.*?)\}\s*\\scalebox.*?\\begin\{tabular\}\s*\{[^}]*\}"
-    r"(?P<body>.*?)\\end\{tabular\}\}\s*\\label\{table:result(?P<number>\d+)\}",
+    r"(?P<body>.*?)\\end\{tabular\}\}",
     re.DOTALL,
 )
 _CELL = re.compile(r"(?P<bold>\\textbf\{)?(?P<mean>\d+\.\d) \((?P<se>\d+\.\d)\)(?(bold)\})")
 _NUMBER = re.compile(r"0\.\d+")
+_SHIFT = re.compile(r"\\pi = (0\.\d).*?\\pi(?:\^\*|test)=(0\.\d)")
 
 
 def method_name(header: str) -> str:
@@ -40,14 +42,14 @@ def rows_of(body: str) -> list[list[str]]:
 
 
 def extract(latex: str) -> dict[int, list[dict[str, str]]]:
-    """Return the rows of every result table, by table number, as printed."""
+    """Return the rows of every table of accuracies, by table number, as printed."""
     tables = {}
-    for found in _TABLE.finditer(latex):
+    for number, found in enumerate(_TABLE.finditer(latex), start=1):
         header, *blocks = [part for part in found["body"].split(r"\hline") if "&" in part]
         methods = [method_name(cell) for cell in rows_of(header)[0][2:]]
         # Only the tables with a class prior shift name their priors in the caption.
-        shift = re.search(r"\\pi = (0\.\d).*?\\pi\^\*=(0\.\d)", found["caption"])
-        tables[int(found["number"])] = [
+        shift = _SHIFT.search(found["caption"])
+        tables[number] = [
             record
             for block in blocks
             for record in block_records(rows_of(block), methods, shift and shift.groups())
@@ -75,14 +77,18 @@ def block_records(rows, methods, shift):
 
 
 def main(arguments: list[str]) -> int:
-    """Extract the tables of the file named on the command line."""
-    if len(arguments) not in (1, 2):
-        print(__doc__, file=sys.stderr)
-        return 2
-    folder = Path(arguments[1]) if len(arguments) == 2 else Path(__file__).parent
-    tables = extract(Path(arguments[0]).read_text(encoding="utf-8"))
+    """Extract the tables of the files named on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE.tex")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent, metavar="FOLDER")
+    options = parser.parse_args(arguments)
+    try:
+        latex = "\n".join(path.read_text(encoding="utf-8") for path in options.sources)
+    except OSError as error:
+        parser.error(f"cannot read {error.filename}: {error.strerror}")
+    tables = extract(latex)
     for number, records in tables.items():
-        with open(folder / f"table{number}.csv", "w", newline="", encoding="utf-8") as file:
+        with open(options.out / f"table{number}.csv", "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(records)

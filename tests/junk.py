@@ -139,6 +139,10 @@ CALLS = {
         )
         for name in ("nnpu_risk", "nnpu_shift_risk")
     },
+    "Risk": (
+        risks.Risk,
+        {"condition": Condition(0.3), "loss": "squared", "kind": "pu", "correction": "max"},
+    ),
     "as_rows": (partial(kernels.as_rows, "X"), {"X": P, "least": 1, "columns": 2}),
     "gaussian_kernel": (kernels.gaussian_kernel, {"X": P, "centers": U, "width": 1.0}),
     "median_distance": (kernels.median_distance, {"X": P, "max_rows": 10, "seed": 0}),

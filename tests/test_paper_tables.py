@@ -32,7 +32,8 @@ if PAPER.exists() or os.environ.get("CI"):
 
     @pytest.mark.parametrize("number", [1, 2, 3])
     def test_the_files_are_what_the_latex_says(number, tmp_path):
-        subprocess.run([sys.executable, str(SCRIPT), str(PAPER), str(tmp_path)], check=True)
+        command = [sys.executable, str(SCRIPT), str(PAPER), "--out", str(tmp_path)]
+        subprocess.run(command, check=True)
         name = f"table{number}.csv"
         assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes()
 
@@ -65,7 +66,6 @@ LATEX = r"""
 \text{a} & 0.4 &5.0 (0.4) &6.0 (0.7)\\
 \hline
 \end{tabular}}
-\label{table:result9}
 \end{table}
 """
 
@@ -77,6 +77,18 @@ def test_extract_labels_whole_blocks_with_their_prior():
     assert rows[1] == ("0.2", "0.6", "0.6", "a", "DH-Lin", "87.2", "0.7", "1")
     assert rows[4][-3:] == ("3.0", "0.1", "1")
     assert [row[2] for row in rows] == ["0.6"] * 6 + ["0.4"] * 2
+
+
+def test_extract_numbers_the_tables_of_all_sources_in_their_order(tmp_path):
+    # The appendix writes π′ by a macro.
+    sources = {"paper.tex": LATEX, "appendix.tex": LATEX.replace(r"\pi^*=0.6", r"\pitest=0.7")}
+    for name, latex in sources.items():
+        (tmp_path / name).write_text(latex, encoding="utf-8")
+    paths = [str(tmp_path / name) for name in sources]
+    assert extract.main([*paths, "--out", str(tmp_path)]) == 0
+    for number, test_prior in ((1, "0.6"), (2, "0.7")):
+        with open(tmp_path / f"table{number}.csv", encoding="utf-8") as file:
+            assert {row["test_prior"] for row in csv.DictReader(file)} == {test_prior}
 
 
 @pytest.mark.parametrize(
@@ -94,23 +106,65 @@ def test_extract_refuses_what_it_cannot_read(old, new, message):
         extract.extract(LATEX.replace(old, new))
 
 
-def test_extract_needs_a_file():
-    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "Usage" in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [([], "the following arguments are required"), (["no.tex"], "cannot read no.tex: No such")],
+)
+def test_extract_needs_a_file(arguments, message, capsys):
+    with pytest.raises(SystemExit) as caught:
+        extract.main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 def test_extract_without_tables_writes_nothing(tmp_path):
     (tmp_path / "empty.tex").write_text("nothing here")
-    assert extract.main([str(tmp_path / "empty.tex"), str(tmp_path)]) == 1
+    assert extract.main([str(tmp_path / "empty.tex"), "--out", str(tmp_path)]) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["empty.tex"]
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("number", TABLES)
 def test_cells_stand_in_printed_order(number):
     paper = load_paper_table(number)
     cells = paper[CELL].itertuples(index=False, name=None)
     assert list(cells) == [tuple(cell) for cell in TABLES[number].cells(DATASETS, METHODS)]
+
+
+@pytest.mark.parametrize(
+    ("number", "cells", "boldface", "means", "errors"),
+    [  # counted and added up in the source by awk, without the extractor
+        (1, 108, 30, 7656.3, 67.9),
+        (2, 108, 36, 7294.2, 102.6),
+        (3, 144, 45, 10945.0, 80.3),
+        (4, 108, 47, 8320.9, 79.1),
+        (5, 108, 32, 7445.6, 74.0),
+        (6, 108, 35, 8041.4, 71.6),
+        (7, 108, 43, 6677.2, 117.8),
+    ],
+)
+def test_counts_and_sums_are_those_of_the_source(number, cells, boldface, means, errors):
+    paper = load_paper_table(number)
+    assert (len(paper), paper["bold"].sum()) == (cells, boldface)
+    assert paper["mean"].sum() == pytest.approx(means)
+    assert paper["se"].sum() == pytest.approx(errors)
+
+
+def test_values_lie_in_the_printed_range_with_one_decimal():
+    cells = printed_cells()
+    assert len(cells) == 792
+    assert (cells["mean"].min(), cells["mean"].max()) == (20.0, 90.6)
+    assert (cells["se"].min(), cells["se"].max()) == (0.0, 4.2)
+    tenths = cells[["mean", "se"]] * 10
+    assert np.allclose(tenths, tenths.round())
+
+
+@pytest.mark.parametrize("number", [number for number in TABLES if number != 3])
+def test_the_test_prior_the_training_prior_and_one_between_are_given(number):
+    paper = load_paper_table(number)
+    ((prior, test_prior),) = set(zip(paper["prior"], paper["test_prior"]))
+    first, between, last = paper["given_prior"].unique()
+    assert (first, last) == (test_prior, prior)
+    assert min(prior, test_prior) < between < max(prior, test_prior)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +179,18 @@ def test_cells_stand_in_printed_order(number):
         (3, (0.3, 0.3, 0.3, "ijcnn1", "DH-Lin"), (70.1, 0.0, 0)),
         (3, (0.5, 0.5, 0.5, "magic", "DH-Lin"), (74.0, 0.8, 1)),
         (3, (0.7, 0.7, 0.7, "susy", "Sq-Ker"), (71.5, 0.3, 1)),
+        (4, (0.5, 0.3, 0.3, "MNIST", "Sq-Lin"), (55.7, 0.7, 0)),
+        (4, (0.5, 0.3, 0.4, "susy", "DH-Lin"), (78.0, 0.6, 1)),
+        (4, (0.5, 0.3, 0.5, "ijcnn1", "DH-Ker"), (53.9, 4.2, 0)),
+        (5, (0.3, 0.7, 0.7, "cod-rna", "u/p uLSIF"), (85.8, 0.7, 1)),
+        (5, (0.3, 0.7, 0.5, "ijcnn1", "DH-Lin"), (72.7, 1.3, 1)),
+        (5, (0.3, 0.7, 0.3, "magic", "Sq-Ker"), (49.0, 1.5, 0)),
+        (6, (0.4, 0.8, 0.8, "ijcnn1", "p/u uLSIF"), (80.6, 0.1, 1)),
+        (6, (0.4, 0.8, 0.6, "susy", "DH-Ker"), (80.0, 0.1, 1)),
+        (6, (0.4, 0.8, 0.4, "banana", "Sq-Lin"), (21.8, 0.9, 0)),
+        (7, (0.8, 0.4, 0.4, "magic", "Sq-Lin"), (74.7, 1.1, 1)),
+        (7, (0.8, 0.4, 0.6, "cod-rna", "DH-Ker"), (73.3, 0.4, 0)),
+        (7, (0.8, 0.4, 0.8, "susy", "u/p uLSIF"), (40.0, 0.0, 1)),
     ],
 )
 def test_cells_read_by_eye(number, cell, printed):

@@ -200,7 +200,7 @@ def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int
         print("\n\n".join(result.text for result in results.values()))
         total = _together(results.values())
         if len(results) > 1 and total is not None:
-            print(f"\nAll compared tables together\n{text_headline(total)}")
+            print(f"\nAll tables together\n{text_headline(total)}")
         folders = ", ".join(str(folder) for folder in results)
         print(f"\n{time.monotonic() - start:.0f} s; results in {folders}")
     return _check(_together(results.values()), options.quiet) if options.check else 0
@@ -220,7 +220,8 @@ def _check(total: Headline | None, quiet: bool) -> int:
     good = total.consistent >= LEAST_CONSISTENT and total.mean_abs_delta <= LARGEST_DELTA
     if not quiet:
         print(
-            f"check: {total.consistent:.1%} consistent (at least {LEAST_CONSISTENT:.0%}), "
+            f"check: {total.consistent:.1%} consistent (at least {LEAST_CONSISTENT:.0%}; "
+            f"ceiling {total.ceiling:.1%}), "
             f"mean |Δ| {total.mean_abs_delta:.2f} (at most {LARGEST_DELTA}): "
             f"{'passed' if good else 'failed'}"
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from pu_shift._seeds import child
 from pu_shift.experiment.settings import BLOCK, CELL, METHODS, ROW, TABLES, TRIAL
 from pu_shift.experiment.store import PathLike
 
@@ -17,6 +20,8 @@ LEVEL = 0.05
 # The rounding of a standard error printed to one decimal: 0.1 / sqrt(12).
 LEAST_SE = 0.03
 PAPER_TRIALS = 10
+# Pairs of runs that are drawn for the noise ceiling of a cell.
+CEILING_PAIRS = 20_000
 
 COLUMNS = [*CELL, "n", "mean", "se", "bold"]
 COLUMNS += ["paper_mean", "paper_se", "paper_bold", "delta", "p_value", "consistent"]
@@ -37,8 +42,8 @@ def load_paper_table(number: int, folder: PathLike | None = None) -> pd.DataFram
     Returns
     -------
     DataFrame or None
-        The cells, with mean, standard error (in percent) and boldface; None if
-        the numbers of this table are not at hand.
+        The cells, with mean, standard error (in percent) and boldface; None for
+        a setting that is no table of the paper, and where the file is missing.
 
     Raises
     ------
@@ -193,12 +198,58 @@ def compare(summary: pd.DataFrame, paper: pd.DataFrame | None = None) -> pd.Data
     table = table.merge(_rounded(paper).rename(columns=names), on=CELL, how="left")
     table = table.astype({"paper_mean": float, "paper_se": float, "paper_bold": "Int64"})
     table["delta"] = table["mean"] - table["paper_mean"]
-    ours = table["mean"], table["se"], table["n"]
-    t, df = welch(*ours, table["paper_mean"], table["paper_se"], PAPER_TRIALS)
-    table["p_value"] = 2 * stats.t.sf(np.abs(t), df)
+    table["p_value"] = _p_value(
+        *(table[name] for name in ("mean", "se", "n", "paper_mean", "paper_se"))
+    )
     judged = table["p_value"].notna()
     table["consistent"] = (table["p_value"] >= LEVEL).astype("Int64").where(judged)
     return table[COLUMNS]
+
+
+def noise_ceiling(paper_se: Any, n: Any) -> np.ndarray:
+    """Return the chance that a cell is consistent if our protocol is the authors' own.
+
+    Even then two sets of trials differ by chance. Ten trials are drawn from a normal
+    distribution with the printed mean and the standard deviation SE·√10, their mean and
+    standard error rounded as in print; ``n`` more, independent of them, stand for ours.
+    The chance is the share of 20,000 such pairs that the rule of :func:`compare` calls
+    consistent: about 0.95, the level of the test, and 1 where the printed SE is 0.
+
+    Parameters
+    ----------
+    paper_se : array-like
+        The printed standard errors.
+    n : array-like
+        The numbers of our trials.
+
+    Returns
+    -------
+    array
+        One chance per cell, the same on every call; NaN for fewer than two trials.
+
+    Examples
+    --------
+    >>> noise_ceiling([0.0, 0.5], 10).round(2).tolist()
+    [1.0, 0.95]
+    """
+    return np.array([_chance(float(se), int(count)) for se, count in np.broadcast(paper_se, n)])
+
+
+@cache
+def _chance(paper_se: float, n: int) -> float:
+    """Return the noise ceiling of one cell."""
+    if n < 2 or not paper_se >= 0:
+        return math.nan
+    rng = np.random.default_rng(child(0, round(1000 * paper_se), n))
+
+    def drawn(count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and SE of normal trials: independent, the second by a χ² law."""
+        se = paper_se * math.sqrt(PAPER_TRIALS / count)
+        chi2 = rng.chisquare(count - 1, CEILING_PAIRS) / (count - 1)
+        return rng.normal(0.0, se, CEILING_PAIRS), se * np.sqrt(chi2)
+
+    printed = (values.round(1) for values in drawn(PAPER_TRIALS))
+    return float(np.mean(_p_value(*drawn(n), n, *printed) >= LEVEL))
 
 
 @dataclass(frozen=True)
@@ -211,16 +262,20 @@ class Headline:
         The number of cells that have a printed number.
     consistent : float
         The share of consistent cells among those with at least two trials.
+    ceiling : float
+        The share that a protocol identical to the authors' would have, from
+        :func:`noise_ceiling`.
     mean_abs_delta : float
         The mean absolute difference from the printed means, in points.
     bold_agreement : float
         The share of cells with the paper's boldface, over rows with all six methods.
     by_method, by_dataset : DataFrame
-        ``cells``, ``consistent`` and ``mean_abs_delta`` of each.
+        ``cells``, ``consistent``, ``ceiling`` and ``mean_abs_delta`` of each.
     """
 
     cells: int
     consistent: float
+    ceiling: float
     mean_abs_delta: float
     bold_agreement: float
     by_method: pd.DataFrame
@@ -250,7 +305,9 @@ def headline(comparison: pd.DataFrame) -> Headline:
     """
     printed = comparison[comparison["paper_mean"].notna()]
     printed = printed.assign(
-        consistent=printed["consistent"].astype(float), delta=printed["delta"].abs()
+        consistent=printed["consistent"].astype(float),
+        ceiling=noise_ceiling(printed["paper_se"], printed["n"]),
+        delta=printed["delta"].abs(),
     )
     judged = printed[printed["p_value"].notna()]
     whole = judged[judged.groupby(ROW)["method"].transform("size") == len(METHODS)]
@@ -260,17 +317,25 @@ def headline(comparison: pd.DataFrame) -> Headline:
         return groups.agg(
             cells=("delta", "size"),
             consistent=("consistent", "mean"),
+            ceiling=("ceiling", "mean"),
             mean_abs_delta=("delta", "mean"),
         )
 
     return Headline(
         cells=len(printed),
         consistent=float(judged["consistent"].mean()),
+        ceiling=float(judged["ceiling"].mean()),
         mean_abs_delta=float(printed["delta"].mean()),
         bold_agreement=float((whole["bold"] == whole["paper_bold"]).astype(float).mean()),
         by_method=by("method"),
         by_dataset=by("dataset"),
     )
+
+
+def _p_value(mean: Any, se: Any, n: Any, paper_mean: Any, paper_se: Any) -> Any:
+    """Return the p-value of the two-sided test between our trials and the printed ones."""
+    t, df = welch(mean, se, n, paper_mean, paper_se, PAPER_TRIALS)
+    return 2 * stats.t.sf(np.abs(t), df)
 
 
 def _rounded(table: pd.DataFrame) -> pd.DataFrame:

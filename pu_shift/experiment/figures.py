@@ -105,7 +105,8 @@ def heat_map_figure(comparison: pd.DataFrame) -> Figure:
     printed, methods = _printed(comparison)
     datasets = list(dict.fromkeys(printed["dataset"]))
     blocks = list(dict.fromkeys(printed[BLOCK].itertuples(index=False, name=None)))
-    columns = min(2, len(methods))
+    # Side by side only while the figure stays as wide as a page.
+    columns = min(2 if len(blocks) <= 12 else 1, len(methods))
     rows = -(-len(methods) // columns)
     width = columns * (0.52 * len(blocks) + 0.5) + 0.6
     height = rows * (0.27 * len(datasets) + 0.4) + 1.25
@@ -131,7 +132,8 @@ def heat_map_figure(comparison: pd.DataFrame) -> Figure:
         axes.tick_params(length=0)
     for axes in list(grid.flat)[len(methods) :]:
         axes.remove()
-    figure.suptitle("Difference from the paper in points; * = not consistent", fontsize=11)
+    title = "Difference from the paper in points; * = not consistent"
+    figure.suptitle(title, fontsize=11, y=1 - 0.12 / height)
     figure.text(0.5, 0.12 / height, "π→π′, and below the given prior", ha="center", fontsize=8)
     figure.subplots_adjust(
         left=0.75 / width,

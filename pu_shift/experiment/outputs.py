@@ -22,7 +22,7 @@ class Comparison:
     frame : DataFrame
         What ``summary.csv`` holds.
     headline : Headline or None
-        The headline figures; None if no printed cell is at hand.
+        The headline figures; None if no cell has a printed number.
     text : str
         What the terminal shows.
     """
@@ -80,7 +80,7 @@ def write_outputs(
     dataset  π_g     DH-Lin
     mine     0.6  [71.0 (0.6)]
     <BLANKLINE>
-    The paper's numbers for this table are not at hand: nothing to compare with.
+    No cell has a printed number to compare with.
     """
     folder = Path(folder)
     comparison = compare(printed_order(summarize(trials), setting), paper)
@@ -96,7 +96,7 @@ def write_outputs(
         write_atomic(figure_path, figures.png(figure))
     else:
         figures_of_run = None
-        text += ["The paper's numbers for this table are not at hand: nothing to compare with."]
+        text += [tables.NOTHING_PRINTED]
         figure_path.unlink(missing_ok=True)
     write_atomic(folder / "summary.csv", comparison.to_csv(index=False))
     write_atomic(folder / "table.md", tables.markdown_table(comparison, setting, figures_of_run))

@@ -20,7 +20,7 @@ from pu_shift.experiment.compare import headline
 from pu_shift.experiment.ideas import LEVELS, Surfaces
 from pu_shift.experiment.protocol import STATED, Protocol
 from pu_shift.experiment.results import Results
-from pu_shift.experiment.settings import BLOCK, CELL, TABLES
+from pu_shift.experiment.settings import BLOCK, CELL, GUIDES, TABLES
 from pu_shift.experiment.store import HYPER
 from pu_shift.experiment.style import (
     NEGATIVE_COLOUR,
@@ -31,13 +31,13 @@ from pu_shift.experiment.style import (
     method_colour,
     method_dash,
 )
+from pu_shift.experiment.tables import NOTHING_PRINTED
 from pu_shift.priors import Condition
 
 ASSETS = Path(__file__).resolve().parent / "report_assets"
 SYMBOLS = {REPRODUCED: "✓", PARTLY: "◐", NOT: "✗", NO_DATA: "–"}
 _HYPER_NAMES = dict(zip(HYPER, ("width", "λ", "steps")))
 _NONE = "–"
-_NOTHING_PRINTED = "<p>No cell has a printed number to compare with.</p>"
 
 
 def render(results: Results, condition: Condition, surfaces: Surfaces | None = None) -> str:
@@ -305,11 +305,12 @@ def _headline(results: Results) -> str:
     numbers = ", ".join(map(str, results.tables))
     tiles = [("tables", f"{len(results.tables)} of {len(TABLES)}", f"Table {numbers}")]
     if figures is None:
-        tiles.append(("compared cells", "0", "the paper's numbers are not at hand"))
+        tiles.append(("compared cells", "0", NOTHING_PRINTED))
     else:
         compared = f"of {figures.cells} cells with a printed number"
         tiles += [
             ("consistent", _percent(figures.consistent), f"{compared} (Welch t-test, 5 %)"),
+            ("noise ceiling", _percent(figures.ceiling), "for the authors' own protocol run again"),
             ("mean |Δ|", f"{figures.mean_abs_delta:.2f}", "points from the printed means"),
             ("boldface agrees", _percent(figures.bold_agreement), "of cells in whole rows"),
         ]
@@ -346,13 +347,7 @@ def _tables(results: Results) -> str:
     sections = []
     for number, frame in _numbered(results).groupby("table", sort=False):
         methods = list(dict.fromkeys(frame["method"]))
-        printed = frame["paper_mean"].notna().any()
         setting = TABLES[number]
-        what = (
-            "Upper line: ours; lower line: the paper."
-            if printed
-            else "Ours alone: the paper's numbers for this table are not at hand."
-        )
         heads = "".join(
             f'<th scope="col" data-col="{escape(name)}">{_swatch(name)}{escape(name)}</th>'
             for name in methods
@@ -377,9 +372,9 @@ def _tables(results: Results) -> str:
             f'<h3 id="title{number}">{escape(setting.title)}</h3>'
             f'<div class="scroll" role="region" aria-labelledby="title{number}" tabindex="0">'
             f'<table class="cells" aria-labelledby="title{number}"><caption><span>Accuracy in '
-            f"percent, mean (standard error). {what}</span></caption>"
-            f'<thead><tr><th scope="col">dataset</th>{heads}</tr></thead>{"".join(bodies)}'
-            "</table></div></section>"
+            "percent, mean (standard error). Upper line: ours; lower line: the paper.</span>"
+            f'</caption><thead><tr><th scope="col">dataset</th>{heads}</tr></thead>'
+            f"{''.join(bodies)}</table></div></section>"
         )
     return "".join(sections)
 
@@ -433,7 +428,7 @@ def _se(se: float) -> str:
 def _heat_map(results: Results) -> str:
     printed = _printed(_numbered(results))
     if printed.empty:
-        return _NOTHING_PRINTED
+        return f"<p>{NOTHING_PRINTED}</p>"
     blocks = list(dict.fromkeys(printed[["table", *BLOCK]].itertuples(index=False, name=None)))
     names = {
         block: f"T{block[0]} {block[1]:g}→{block[2]:g}, given {block[3]:g}" for block in blocks
@@ -487,32 +482,27 @@ def _heat_cell(row: Any, column: str) -> str:
 def _agreement(results: Results) -> str:
     printed = _printed(results.comparison)
     if printed.empty:
-        return _NOTHING_PRINTED
-    datasets = [*dict.fromkeys(printed["dataset"]), None]
+        return f"<p>{NOTHING_PRINTED}</p>"
+    datasets = list(dict.fromkeys(printed["dataset"]))
+    parts = {
+        _swatch(method) + escape(method): part
+        for method, part in printed.groupby("method", sort=False)
+    }
+    parts["all methods"] = printed
+    parts.update({f"Table {n}": part for n, part in printed.groupby("table", sort=False)})
     rows = []
-    for method in [*dict.fromkeys(printed["method"]), None]:
-        name = "all methods" if method is None else method
-        swatch = "" if method is None else _swatch(method)
-        of_method = printed if method is None else printed[printed["method"] == method]
-        rows.append(
-            f'<tr><th scope="row">{swatch}{escape(name)}</th>'
-            + "".join(
-                _agreement_cell(
-                    of_method if dataset is None else of_method[of_method["dataset"] == dataset]
-                )
-                for dataset in datasets
-            )
-            + "</tr>"
-        )
-    heads = "".join(
-        f'<th scope="col">{escape("all datasets" if name is None else name)}</th>'
-        for name in datasets
-    )
+    for name, part in parts.items():
+        groups = [*(part[part["dataset"] == dataset] for dataset in datasets), part]
+        cells = "".join(map(_agreement_cell, groups))
+        rows.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in [*datasets, "all datasets"])
     return (
         '<div class="scroll" role="region" aria-labelledby="agreement-title" tabindex="0">'
         '<table class="agreement" aria-labelledby="agreement-title"><caption><span>Share of '
-        "consistent cells (bar), their number, and the mean |Δ| in points</span></caption>"
-        f'<thead><tr><th scope="col">method</th>{heads}</tr></thead>'
+        "consistent cells (bar), their number, the noise ceiling, and the mean |Δ| in points. The "
+        "ceiling is the share that a protocol identical to the authors' would get, trials being "
+        f"random. Only Tables {GUIDES[0]} to {GUIDES[-1]} guided the choice of the protocol.</span>"
+        f'</caption><thead><tr><th scope="col">cells</th>{heads}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -526,6 +516,7 @@ def _agreement_cell(cells: pd.DataFrame) -> str:
     return (
         f'<td><span class="bar"><span style="width:{100 * share:.0f}%"></span></span>'
         f"<b>{_percent(figures.consistent)}</b> <span>{round(share * judged)} of {judged}</span> "
+        f"<span>ceiling {_percent(figures.ceiling)}</span> "
         f"<span>|Δ| {figures.mean_abs_delta:.2f}</span></td>"
     )
 

@@ -13,6 +13,7 @@ from pu_shift.experiment.settings import TableSetting
 
 _BOLD, _CONSISTENT, _INCONSISTENT = "1", "36", "31"
 _NO_CELL = "–"
+NOTHING_PRINTED = "No cell has a printed number to compare with."
 
 
 def text_table(comparison: pd.DataFrame, setting: TableSetting, colour: bool = False) -> str:
@@ -104,7 +105,7 @@ def text_headline(headline: Headline) -> str:
     Returns
     -------
     str
-        The overall line, then one for each method and dataset.
+        The overall line, then one for each method and dataset, then what the ceiling is.
 
     Examples
     --------
@@ -113,9 +114,11 @@ def text_headline(headline: Headline) -> str:
     >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.0, "se": 0.5}])
     >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
     >>> print(text_headline(headline(compare(ours, paper))))
-    Consistent with the paper: 100.0 % of 1 cells, mean |Δ| 1.30, boldface agrees on –
-      DH-Lin  100.0 % of 1 cells, mean |Δ| 1.30
-      susy    100.0 % of 1 cells, mean |Δ| 1.30
+    Consistent with the paper: 100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30, boldface
+    agrees on –
+      DH-Lin  100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30
+      susy    100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30
+    Ceiling: what a protocol identical to the authors' would get, trials being random
     """
     groups = pd.concat([headline.by_method, headline.by_dataset])
     width = max(map(len, groups.index))
@@ -124,6 +127,7 @@ def text_headline(headline: Headline) -> str:
         f"boldface agrees on {_percent(headline.bold_agreement)}"
     ]
     lines += [f"  {group.Index:<{width}}  {_figures(group)}" for group in groups.itertuples()]
+    lines += ["Ceiling: what a protocol identical to the authors' would get, trials being random"]
     return "\n".join(lines)
 
 
@@ -139,7 +143,7 @@ def markdown_table(
     setting : TableSetting
         The table's blocks.
     headline : Headline, optional
-        The figures to put below; None if the paper's numbers are not at hand.
+        The figures to put below; None if no cell has a printed number.
 
     Returns
     -------
@@ -205,13 +209,19 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting) -> str:
     """
     header, blocks = _grid(comparison, setting, lambda row: _mean(row, r"\textbf{{{}}}"))
     methods = [_latex_method(method) for method in header[2:]]
+    shifted = [block for block in setting.blocks if block.prior != block.test_prior]
+    symbols = {f"{block.prior:g}": r"$\pi$" for block in shifted}
+    symbols.update({f"{block.test_prior:g}": r"$\pi'$" for block in shifted})
     # The strut keeps the fractions off the lines.
-    heads = [r"\rule[-1.2ex]{0pt}{3.8ex}Dataset", r"$\pi_{\mathrm{g}}'$", *methods]
-    lines = [" & ".join(heads) + r" \\ \hline"]
+    heads = [r"\rule[-1.2ex]{0pt}{3.8ex}Dataset", r"$\pi^{\mathrm{g}}$" if shifted else r"$\pi$"]
+    lines = [" & ".join([*heads, *methods]) + r" \\ \hline"]
     for block in blocks:
-        for position, (dataset, given, *cells) in enumerate(block):
-            # Like the paper: the given prior once per block, beside its middle.
-            label = given if position == (len(block) - 1) // 2 else ""
+        # Like the paper: the given prior once per block, beside its middle, below its symbol.
+        given = block[0][1]
+        labels = [symbols[given], given] if given in symbols and len(block) > 1 else [given]
+        start = (len(block) - len(labels)) // 2
+        for position, (dataset, _, *cells) in enumerate(block):
+            label = labels[position - start] if 0 <= position - start < len(labels) else ""
             cells = [cell.replace(_NO_CELL, "--") for cell in cells]
             lines.append(" & ".join([_latex(dataset), label, *cells]) + r" \\")
         lines.append(r"\hline")
@@ -303,7 +313,8 @@ def _percent(share: float) -> str:
 
 def _figures(figures: Any) -> str:
     consistent, delta = _percent(figures.consistent), figures.mean_abs_delta
-    return f"{consistent} of {figures.cells} cells, mean |Δ| {delta:.2f}"
+    ceiling = _percent(figures.ceiling)
+    return f"{consistent} of {figures.cells} cells (ceiling {ceiling}), mean |Δ| {delta:.2f}"
 
 
 def _latex(text: str) -> str:

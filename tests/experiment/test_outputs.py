@@ -4,7 +4,7 @@ import pytest
 
 from pu_shift.experiment.compare import COLUMNS, load_paper_table
 from pu_shift.experiment.outputs import write_outputs
-from pu_shift.experiment.settings import CELL, METHODS, TABLES
+from pu_shift.experiment.settings import CELL, EXTRA_METHODS, METHODS, TABLES
 from tests.experiment.simulate import trials
 
 
@@ -32,9 +32,10 @@ def test_all_files_are_written_in_printed_order(tmp_path):
 
 def test_without_printed_numbers_the_text_says_so(tmp_path):
     (tmp_path / "comparison.png").write_text("of an earlier run")
-    result = write_outputs(tmp_path, trials(lambda cell: 70.0, number=4), TABLES[4])
+    data = trials(lambda cell: 70.0, methods=EXTRA_METHODS)
+    result = write_outputs(tmp_path, data, TABLES[1], load_paper_table(1))
     assert result.headline is None
-    assert "not at hand" in result.text
+    assert "No cell has a printed number" in result.text
     assert not (tmp_path / "comparison.png").exists()
     assert "Difference" not in (tmp_path / "table.md").read_text(encoding="utf-8")
 

@@ -139,10 +139,20 @@ def test_missing_cells_are_left_empty(tmp_path):
 
 
 def test_without_printed_numbers_the_page_says_so(tmp_path):
-    results = read_results(folder_of(tmp_path, numbers=(4,)))
+    results = read_results(folder_of(tmp_path, numbers=(4,), datasets=["mine"]))
+    assert render(results, CONDITION).count("No cell has a printed number") == 3
+
+
+def test_the_noise_ceiling_stands_beside_every_share(results):
     text = render(results, CONDITION)
-    assert text.count("No cell has a printed number") == 2
-    assert "Ours alone" in text
+    ceiling = f"{100 * results.headline.ceiling:.1f} %"
+    assert f"<dt>noise ceiling</dt><dd><strong>{ceiling}</strong>" in text
+    agreement = text.split('id="agreement"')[1].split("</table>")[0]
+    shares = re.findall(r"<b>\S+ %</b> .*?</td>", agreement)
+    # The methods, all of them, and the two tables; each on both datasets, and on both together.
+    assert len(shares) == (len(METHODS) + 1 + 2) * 3
+    assert all(re.search(r"<span>ceiling \d+\.\d %</span>", share) for share in shares)
+    assert f"<span>ceiling {ceiling}</span>" in shares[3 * len(METHODS) + 2]
 
 
 def test_the_protocol_tells_stated_from_chosen_changed_and_unknown(tmp_path):

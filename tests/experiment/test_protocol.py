@@ -30,8 +30,10 @@ def bad_values():
     for name in kind(float):
         for value in (-1.0, float("nan"), float("inf"), "fast", None):
             yield name, value
-    for name in kind(str):
-        for value in ("no such choice", 1, None):
+    for name in kind(str, type(None)):
+        # None is a choice of these two.
+        none = () if name in ("correction", "ker_scaling") else (None,)
+        for value in ("no such choice", 1, *none):
             yield name, value
     for name in kind(bool):
         for value in ("yes", 2, None):

@@ -1,6 +1,7 @@
 """The ablation: sound variants, effects as computed by hand, resumable files."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -23,8 +24,10 @@ def frame(deltas, consistent, method="DH-Lin"):
             **dict.fromkeys(BLOCK, 0.3),
             "dataset": "magic",
             "method": method,
+            "n": 10,
             "bold": 1,
             "paper_mean": 70.0,
+            "paper_se": 0.5,
             "paper_bold": 1,
             "delta": deltas,
             "p_value": 0.5,
@@ -83,7 +86,10 @@ def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(search, "run_variant", run)
     arguments = ["--trials", "3", "--out", str(tmp_path), "--only"]
     assert search.main([*arguments, "chosen protocol", "half the steps"]) == 0
-    assert "chosen protocol: 50.0% of 2 cells consistent, mean |Δ| 1.50" in capsys.readouterr().out
+    assert re.search(
+        r"chosen protocol: 50.0% of 2 cells consistent \(ceiling 9\d\.\d%\), mean \|Δ\| 1.50",
+        capsys.readouterr().out,
+    )
     table = pd.read_csv(tmp_path / "ablation.csv")
     assert table["variant"].tolist() == ["chosen protocol", "half the steps"]
     assert search.main([*arguments, "chosen protocol", "twice the steps"]) == 2

@@ -53,6 +53,7 @@ def test_the_command_writes_the_page_and_every_figure_twice(folder, tmp_path, ca
         "ratios",
         "regions",
         "comparison_table1",
+        "comparison_table4",
         "scatter",
         "heat_map",
         "given_prior_study",
@@ -65,7 +66,7 @@ def test_the_command_writes_the_page_and_every_figure_twice(folder, tmp_path, ca
         assert figure.with_suffix(".pdf").read_bytes()[:4] == b"%PDF"
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert '"condition":{"prior":0.4,"test_prior":0.5,"alpha":0.2}' in text
-    assert "report.html, and 18 files in" in capsys.readouterr().out
+    assert "report.html, and 20 files in" in capsys.readouterr().out
     ((_, prior, seed),) = few_surfaces
     assert (prior, seed) == (0.4, 0)
 

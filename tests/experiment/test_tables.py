@@ -120,11 +120,24 @@ def test_latex_is_well_formed():
     assert text.count(r"\textbf") == int(comparison["bold"].sum())
     assert text.isascii()
     assert r"\caption{Reproduction of the paper's Table 3: no class prior shift. Mean" in text
-    # The given prior stands once in each block, beside the third row as in the paper.
-    labels = [row.split("&")[1].strip() for row in rows[1:]]
-    assert labels == [
-        label for prior in ("0.3", "0.4", "0.5", "0.7") for label in ("", "", prior, "", "", "")
+    # The prior stands once in each block, beside the third row as in the paper.
+    assert labels_of(rows) == [
+        r"$\pi$",
+        *(label for prior in ("0.3", "0.4", "0.5", "0.7") for label in ["", "", prior, "", "", ""]),
     ]
+
+
+def labels_of(rows):
+    return [row.split("&")[1].strip() for row in rows]
+
+
+def test_latex_names_the_given_priors_like_the_paper():
+    rows = latex_table(printed(4), TABLES[4]).splitlines()
+    labels = labels_of([row for row in rows if "&" in row])
+    assert labels[0] == r"$\pi^{\mathrm{g}}$"
+    assert labels[1:7] == ["", "", r"$\pi'$", "0.3", "", ""]
+    assert labels[7:13] == ["", "", "0.4", "", "", ""]
+    assert labels[13:] == ["", "", r"$\pi$", "0.5", "", ""]
 
 
 def test_names_cannot_break_the_markup():
@@ -144,6 +157,8 @@ def test_names_cannot_break_the_markup():
 
 def test_headline_lists_methods_and_datasets():
     text = text_headline(headline(printed(1)))
-    first, *rest = text.splitlines()
-    assert "100.0 % of 108 cells, mean |Δ| 0.00" in first
+    first, *rest, last = text.splitlines()
+    assert re.search(r"100.0 % of 108 cells \(ceiling 95\.\d %\), mean \|Δ\| 0.00", first)
+    assert last.startswith("Ceiling: what a protocol identical to the authors' would get")
     assert [re.split("  +", line.strip())[0] for line in rest] == [*METHODS, *DATASETS]
+    assert all(re.search(r"% of 18 cells \(ceiling 9\d\.\d %\)", line) for line in rest)

@@ -380,7 +380,7 @@
   function fillDetail(cell) {
     const rows = [["ours", `${meanSe(cell.mean, cell.se)} (${cell.accuracies.length} trials)`]];
     if (cell.paper_mean === null) {
-      rows.push(["paper", "not at hand"]);
+      rows.push(["paper", "not printed"]);
     } else {
       const verdict = cell.consistent === null ? "not judged" : cell.consistent ? "✓ consistent" : "≠ not consistent";
       rows.push(["paper", meanSe(cell.paper_mean, cell.paper_se)], ["Δ", `${signed(cell.delta, 2)} points`], ["p-value", `${pValue(cell.p)}, ${verdict}`]);
