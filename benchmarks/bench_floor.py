@@ -9,9 +9,8 @@ import numpy as np
 from bench_training import N_BATCHES, N_P, N_U, STACKS, Problem, Stack
 from measure import interleaved
 
-# No dataset of the paper has two features so large.
-TARGETS = {"MNIST": 2.0, "banana × 100": None}
-SMALL_TARGET = 4.0
+# Of the small stacks Chainer's graph takes most of the time, not the arithmetic.
+TARGETS = {"MNIST": 2.0}
 N_STEPS = 500
 
 
@@ -39,7 +38,7 @@ def _measure(stacks: list[Stack], repeats: int) -> list[dict[str, Any]]:
             "case": f"{stack.name}, {len(problems[stack.name].candidates)} candidates",
             "ours_seconds": seconds[stack.name] / N_STEPS,
             "peer_seconds": seconds[f"GEMMs of {stack.name}"] / N_STEPS,
-            "at_most": TARGETS.get(stack.name.split(",")[0], SMALL_TARGET),
+            "at_most": TARGETS.get(stack.name.split(",")[0]),
             "repeats": repeats,
         }
         for stack in stacks

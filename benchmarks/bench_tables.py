@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
-MINUTES_TARGET = 20.0
+MINUTES_TARGET = 10.0
 
 
 def run(repeats: int) -> list[dict[str, Any]]:

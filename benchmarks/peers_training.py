@@ -6,13 +6,14 @@ Both minimise a·mean ℓ(g) on P + b·(mean ℓ(−g) on U − π·mean ℓ(−
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from pu_shift._chainer import chainer
 from pu_shift.risks import risk_weights
-from pu_shift.training import epochs
+from pu_shift.training import pooled_batches
 
 F = chainer.functions
 
@@ -70,11 +71,11 @@ def one_by_one_chainer(
         x = np.concatenate([part[fold_of != fold] for part, fold_of in zip(rows, folds)])
         n_p, n_u = (int((fold_of != fold).sum()) for fold_of in folds)
         t = np.repeat(np.array([1, -1], dtype=np.int32), [n_p, n_u])
-        order = epochs(n_p, n_u, n_batches, np.random.default_rng(seed))
+        batches = pooled_batches(n_p, n_u, n_batches, np.random.default_rng(seed))
         iterator = chainer.iterators.SerialIterator(
             chainer.datasets.TupleDataset(x, t),
             (n_p + n_u) // n_batches,
-            order_sampler=lambda *_, order=order, n_p=n_p: _order(order, n_p),
+            order_sampler=lambda *_, batches=batches: _order(batches, n_batches),
         )
         model = Classifier(x.shape[1], condition, loss)
         optimizer = chainer.optimizers.AMSGrad()
@@ -86,9 +87,9 @@ def one_by_one_chainer(
     return np.stack(parameters, axis=1)
 
 
-def _order(pairs: Iterator[list[tuple[np.ndarray, np.ndarray]]], n_p: int) -> np.ndarray:
+def _order(batches: Iterator[tuple[np.ndarray, int]], n_batches: int) -> np.ndarray:
     """Return the rows of an epoch, mini-batch after mini-batch."""
-    return np.concatenate([part for p, u in next(pairs) for part in (p, u + n_p)])
+    return np.concatenate([rows for rows, _ in islice(batches, n_batches)])
 
 
 def stacked_torch(
@@ -112,10 +113,7 @@ def stacked_torch(
     value = losses[loss]
     n_p, n_u = (len(part) for part in rows)
     x = torch.from_numpy(np.concatenate(rows))
-    columns = fold_weights[0].shape[1]
-    w = torch.from_numpy(
-        np.tile(np.concatenate(fold_weights), (1, len(conditions) // columns)).astype(np.float32)
-    )
+    w = torch.from_numpy(np.concatenate(fold_weights))
     prior, a, b = (
         torch.from_numpy(value.astype(np.float32)) for value in risk_weights(conditions, "pu-shift")
     )
@@ -123,23 +121,17 @@ def stacked_torch(
     W = torch.zeros(x.shape[1], len(conditions), requires_grad=True)
     bias = torch.zeros(len(conditions), requires_grad=True)
     optimizer = torch.optim.Adam([W, bias], lr=1e-3, amsgrad=True, fused=True)
-    step = 0
-    for pairs in epochs(n_p, n_u, n_batches, np.random.default_rng(seed)):
-        order = np.concatenate([part for p, u in pairs for part in (p, u + n_p)])
-        sizes = [len(p) + len(u) for p, u in pairs]
-        x_parts, w_parts = (array[torch.from_numpy(order)].split(sizes) for array in (x, w))
-        for (rows_p, _), x_batch, weights in zip(pairs, x_parts, w_parts):
-            if step == n_steps:
-                return torch.cat([W.detach(), bias.detach()[None]]).numpy()
-            m = len(rows_p)
-            scores = torch.addmm(bias, x_batch, W)
-            w_p = weights[:m] / weights[:m].sum(0)
-            w_u = weights[m:] / weights[m:].sum(0)
-            negative = (w_u * value(-scores[m:])).sum(0) - prior * (w_p * value(-scores[:m])).sum(0)
-            risk = a * (w_p * value(scores[:m])).sum(0) + b * negative
-            objective = (risk + 0.5 * decay * (W**2).sum(0)).sum()
-            optimizer.zero_grad()
-            objective.backward()
-            optimizer.step()
-            step += 1
-    raise AssertionError("epochs never end")
+    for order, m in islice(
+        pooled_batches(n_p, n_u, n_batches, np.random.default_rng(seed)), n_steps
+    ):
+        x_batch, weights = (array[torch.from_numpy(order)] for array in (x, w))
+        scores = torch.addmm(bias, x_batch, W)
+        w_p = weights[:m] / weights[:m].sum(0)
+        w_u = weights[m:] / weights[m:].sum(0)
+        negative = (w_u * value(-scores[m:])).sum(0) - prior * (w_p * value(-scores[:m])).sum(0)
+        risk = a * (w_p * value(scores[:m])).sum(0) + b * negative
+        objective = (risk + 0.5 * decay * (W**2).sum(0)).sum()
+        optimizer.zero_grad()
+        objective.backward()
+        optimizer.step()
+    return torch.cat([W.detach(), bias.detach()[None]]).numpy()

@@ -168,13 +168,9 @@ class Risk:
         weights = None
         if weights_p is not None or weights_u is not None:
             xp = chainer.backend.get_array_module(arrays[0])
+            given = zip(("weights_p", "weights_u"), (weights_p, weights_u), arrays)
             weights = xp.concatenate(
-                [
-                    _row_weights(xp, name, part, scores)
-                    for name, part, scores in zip(
-                        ("weights_p", "weights_u"), (weights_p, weights_u), arrays
-                    )
-                ]
+                [row_weights(name, part, g, _columns(g).shape) for name, part, g in given]
             )
         scores = chainer.functions.concat([scores_p, scores_u], axis=0)
         return self.of_batch(scores, len(arrays[0]), weights)
@@ -600,41 +596,40 @@ def _check_scores(scores_p: Any, scores_u: Any) -> None:
         )
 
 
-def _row_weights(xp: Any, name: str, weights: Any, scores: Any) -> Any:
-    """Row weights as a matrix of the scores' columns."""
-    shape = _columns(scores).shape
-    if weights is None:
-        return xp.ones(shape, dtype=scores.dtype)
-    try:
-        weights = beside(weights, scores, scores.dtype)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {shown(weights)}") from None
-    if weights.shape not in (shape[:1], scores.shape):
-        raise ValueError(
-            f"{name} must have shape {shape[:1]} or {scores.shape}, got {weights.shape}"
-        )
-    check_weights(name, weights)
-    return xp.broadcast_to(_columns(weights), shape)
-
-
-def check_weights(name: str, weights: Any) -> None:
-    """Refuse row weights that are negative, not finite, or sum to 0 for some model.
+def row_weights(name: str, weights: Any, array: Any, shape: tuple[int, int]) -> Any:
+    """Check row weights and return them as an (n, K) matrix beside an array.
 
     Parameters
     ----------
     name
         What the error message calls them.
     weights
-        (n,) or (n, K) array.
+        (n,) or (n, K) numbers ≥ 0 with a positive sum per column; ``None`` for ones.
+    array
+        The array whose device and dtype they get.
+    shape
+        (n, K).
+
+    Returns
+    -------
+    array
+        The weights.
 
     Examples
     --------
-    >>> check_weights("weights_u", np.array([1.0, -1.0]))
-    Traceback (most recent call last):
-    ...
-    ValueError: weights_u must be non-negative and finite, with a positive sum per model
+    >>> row_weights("weights_p", [1, 2], np.zeros(1), (2, 2)).tolist()
+    [[1.0, 1.0], [2.0, 2.0]]
     """
+    xp = chainer.backend.get_array_module(array)
+    if weights is None:
+        return xp.ones(shape, dtype=array.dtype)
+    try:
+        weights = beside(weights, array, array.dtype)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, got {shown(weights)}") from None
+    if weights.shape not in (shape[:1], shape):
+        raise ValueError(f"{name} must have shape {shape[:1]} or {shape}, got {weights.shape}")
     total = weights.sum(axis=0)
-    xp = chainer.backend.get_array_module(weights)
     if not bool(((total > 0) & xp.isfinite(total)).all()) or bool((weights < 0).any()):
         raise ValueError(f"{name} must be non-negative and finite, with a positive sum per model")
+    return xp.broadcast_to(_columns(weights), shape)

@@ -20,7 +20,7 @@ from pu_shift._seeds import Seed, child
 from pu_shift.candidates import check_grid
 from pu_shift.device import beside, on_device, to_numpy
 from pu_shift.kernels import as_rows, row_blocks
-from pu_shift.risks import Risk, check_weights
+from pu_shift.risks import Risk, row_weights
 
 # Entries of a parameter updated at a time, so that the passes over them stay in the cache.
 BLOCK = 32768
@@ -197,7 +197,12 @@ def train(
     rows, n_p = _joined_rows(model, rows_p, rows_u), len(rows_p)
     shape = score_rows(model, rows[:1]).shape
     columns = shape[1] if len(shape) == 2 else 1
-    weights = _joined_weights(rows, n_p, columns, weights_p, weights_u)
+    weights = None
+    if weights_p is not None or weights_u is not None:
+        parts = (("weights_p", weights_p, n_p), ("weights_u", weights_u, len(rows) - n_p))
+        weights = model.xp.concatenate(
+            [row_weights(name, given, rows, (n, columns)) for name, given, n in parts]
+        )
     optimizer = AMSGrad(alpha=positive("learning_rate", learning_rate))
     optimizer.setup(model)
     _add_decay(model, lam, columns)
@@ -317,23 +322,6 @@ def _joined_rows(model: chainer.Link, rows_p: Any, rows_u: Any) -> Any:
             f"rows_u must have {parts[0].shape[1]} columns like rows_p, got {parts[1].shape[1]}"
         )
     return model.xp.concatenate(parts)
-
-
-def _joined_weights(rows: Any, n_p: int, columns: int, *given: Any) -> Any:
-    """Check the weights of P and U and put one below the other: (n, K), or ``None``."""
-    if all(weights is None for weights in given):
-        return None
-    parts = []
-    for name, weights, n in zip(("weights_p", "weights_u"), given, (n_p, len(rows) - n_p)):
-        part = np.ones(n) if weights is None else weights
-        part = beside(part, rows, rows.dtype)
-        if part.shape not in ((n,), (n, columns)):
-            raise ValueError(f"{name} must have shape {(n,)} or {(n, columns)}, got {part.shape}")
-        check_weights(name, part)
-        parts.append(part if part.ndim == 2 else part[:, None])
-    xp = chainer.backend.get_array_module(rows)
-    wide = max(part.shape[1] for part in parts)
-    return xp.concatenate([xp.broadcast_to(part, (len(part), wide)) for part in parts])
 
 
 def _add_decay(model: chainer.Link, lam: float | Iterable[float], columns: int) -> None:

@@ -139,6 +139,10 @@ CALLS = {
         )
         for name in ("nnpu_risk", "nnpu_shift_risk")
     },
+    "row_weights": (
+        partial(risks.row_weights, "weights_p", array=P, shape=(20, 3)),
+        {"weights": np.ones(20)},
+    ),
     "Risk": (
         risks.Risk,
         {"condition": Condition(0.3), "loss": "squared", "kind": "pu", "correction": "max"},
