@@ -46,12 +46,15 @@ def test_the_summary_is_that_of_the_trials(folder, number, seed, tmp_path):
 @pytest.mark.parametrize(
     ("dataset", "methods"),
     [
-        ("banana", ("u/p uLSIF", "p/u uLSIF", "DH-Ker", "Sq-Ker")),
-        ("ijcnn1", ("p/u uLSIF",)),
-        ("MNIST", ("p/u uLSIF",)),
-        ("susy", ("u/p uLSIF", "DH-Lin")),
-        ("cod-rna", ("p/u uLSIF", "Sq-Lin")),
-        ("magic", ("p/u uLSIF", "DH-Lin", "Sq-Ker")),
+        pytest.param(dataset, methods, marks=pytest.mark.needs_data(dataset), id=dataset)
+        for dataset, methods in {
+            "banana": ("u/p uLSIF", "p/u uLSIF", "DH-Ker", "Sq-Ker"),
+            "ijcnn1": ("p/u uLSIF",),
+            "MNIST": ("p/u uLSIF",),
+            "susy": ("u/p uLSIF", "DH-Lin"),
+            "cod-rna": ("p/u uLSIF", "Sq-Lin"),
+            "magic": ("p/u uLSIF", "DH-Lin", "Sq-Ker"),
+        }.items()
     ],
 )
 def test_some_trials_come_out_the_same_again(dataset, methods):

@@ -48,17 +48,31 @@ CHECKOUT = _checkout()
 def raw_folder() -> Path:
     """Return where fetched files go.
 
-    In a source tree ``datasets/raw``; for an installed package
-    ``$XDG_CACHE_HOME/pu-shift`` (``~/.cache/pu-shift``).
+    The folder named in ``PU_SHIFT_CACHE``; without that, in a source tree
+    ``datasets/raw``, and for an installed package ``$XDG_CACHE_HOME/pu-shift``
+    (``~/.cache/pu-shift``).
 
     Examples
     --------
-    >>> raw_folder().name in ("raw", "pu-shift")
+    >>> raw_folder() == search_path()[-1]
     True
     """
+    if os.environ.get("PU_SHIFT_CACHE"):
+        return Path(os.environ["PU_SHIFT_CACHE"]).expanduser().absolute()
     if CHECKOUT is not None:
         return CHECKOUT / "datasets" / "raw"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pu-shift"
+
+
+def fetching() -> bool:
+    """Tell whether missing data may be fetched: yes, unless ``PU_SHIFT_FETCH`` is ``off``.
+
+    Examples
+    --------
+    >>> isinstance(fetching(), bool)
+    True
+    """
+    return os.environ.get("PU_SHIFT_FETCH", "").lower() not in ("off", "no", "0", "false")
 
 
 def search_path() -> list[Path]:
@@ -67,8 +81,7 @@ def search_path() -> list[Path]:
     Returns
     -------
     list of Path
-        Those of ``PU_SHIFT_DATA``, then `raw_folder`, then, in a source tree,
-        ``../shared/datasets`` when it exists.
+        Those of ``PU_SHIFT_DATA``, then `raw_folder`.
 
     Examples
     --------
@@ -81,10 +94,7 @@ def search_path() -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             logger.warning("PU_SHIFT_DATA names %s, which is not a folder", folder)
-    folders.append(raw_folder())
-    if CHECKOUT is not None and (CHECKOUT.parent / "shared" / "datasets").is_dir():
-        folders.append(CHECKOUT.parent / "shared" / "datasets")
-    return folders
+    return [*folders, raw_folder()]
 
 
 @dataclass(frozen=True)
@@ -201,7 +211,7 @@ def load(name: str, offline: bool = False) -> Dataset:
     name : str
         One of `NAMES`, in upper or lower case.
     offline : bool
-        Do not fetch.
+        Do not fetch, see also `fetching`.
 
     Returns
     -------
@@ -222,6 +232,7 @@ def load(name: str, offline: bool = False) -> Dataset:
     for copy in copies(name):
         with _noting(problems, logging.WARNING, "rejected", aside=copy):
             return copy.read()
+    offline = offline or not fetching()
     for source in () if offline else spec.sources:
         logger.info("%s: trying %s", spec.facts.name, source.title)
         with _noting(problems, logging.INFO, f"tried {source.title}:"):

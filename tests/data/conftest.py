@@ -14,7 +14,8 @@ def home(tmp_path, monkeypatch):
     """Root of a made-up source tree that knows only the tiny dataset."""
     monkeypatch.setattr(store, "CHECKOUT", tmp_path / "main")
     monkeypatch.setattr(registry, "_SPECS", (tiny.spec(),))
-    monkeypatch.delenv("PU_SHIFT_DATA", raising=False)
+    for name in ("PU_SHIFT_DATA", "PU_SHIFT_CACHE", "PU_SHIFT_FETCH"):
+        monkeypatch.delenv(name, raising=False)
     store.raw_folder().mkdir(parents=True)
     return tmp_path / "main"
 

@@ -158,13 +158,3 @@ def test_no_pip_and_a_slow_pip_are_reported(index, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(DataError, match="No such file"):
         source.fetch(tmp_path)
-
-
-def test_banana_comes_through_the_configured_index(tmp_path):
-    river = next(s for s in lookup("banana").sources if s.title == "pip download river==0.26.1")
-    river.fetch(tmp_path)
-    assert parsers.members(tmp_path / "banana.zip") == ["banana.all.txt"]
-    content = parsers.read_content(tmp_path / "banana.zip", "banana.all.txt")
-    X, labels = parsers.parse_libsvm(content, 2)
-    assert X.shape == (5300, 2)
-    assert (labels == 1).sum() == 2376

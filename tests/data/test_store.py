@@ -41,16 +41,16 @@ def names(folder):
 
 
 def test_folders_are_searched_in_order(home, tmp_path, monkeypatch, caplog):
-    shared = tmp_path / "shared" / "datasets"
-    check(put(tiny.libsvm(), folder=shared))
     check(put(tiny.libsvm()))
     one, two = tmp_path / "one", tmp_path / "two"
     monkeypatch.setenv("PU_SHIFT_DATA", os.pathsep.join(map(str, [one, two])))
     check(put(tiny.libsvm(), folder=two))
     assert f"PU_SHIFT_DATA names {one}, which is not a folder" in caplog.text
     check(put(tiny.libsvm(), folder=one))
-    assert search_path() == [one, two, home / "datasets" / "raw", shared]
+    assert search_path() == [one, two, home / "datasets" / "raw"]
     assert [copy.paths[0].parent for copy in copies("tiny")] == search_path()
+    monkeypatch.setenv("PU_SHIFT_CACHE", str(tmp_path / "other"))
+    assert search_path() == [one, two, tmp_path / "other"]
 
 
 def test_an_installed_package_uses_the_user_s_cache(monkeypatch, tmp_path):
@@ -177,12 +177,16 @@ def test_arrays_are_kept_and_mapped_until_the_file_changes(home, monkeypatch):
         data = load("tiny")
         assert isinstance(data.X, np.memmap)
         check(path, data)
-        other = put(tiny.libsvm(), folder=home.parent / "shared" / "datasets")
+        mine = home.parent / "mine"
+        other = put(tiny.libsvm(), folder=mine)
         path.unlink()
+        monkeypatch.setenv("PU_SHIFT_DATA", str(mine))
         check(other)  # the same bytes elsewhere
+    monkeypatch.setenv("PU_SHIFT_DATA", "")
     put(FEWER)
     assert "tiny.txt.bad" not in names(store.raw_folder())
-    check(other)
+    with pytest.raises(DataError, match="rejected"):
+        load("tiny")
     assert "tiny.txt.bad" in names(store.raw_folder())
 
 
