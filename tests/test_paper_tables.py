@@ -43,9 +43,7 @@ def test_every_printed_cell_is_in_the_files_in_order():
     # Read without the extractor: all that looks like a cell, from top to bottom.
     tables = PAPER.read_text(encoding="utf-8").split(r"\section{Experimental results}")[1]
     pattern = r"(\\textbf\{)?(\d\d\.\d) \((\d\.\d)\)"
-    printed = [
-        [mean, se, str(int(bool(start)))] for start, mean, se in re.findall(pattern, tables)
-    ]
+    printed = [[mean, se, str(int(bool(start)))] for start, mean, se in re.findall(pattern, tables)]
     stored = []
     for number in (1, 2, 3):
         with open(FOLDER / f"table{number}.csv", encoding="utf-8") as file:

@@ -238,7 +238,10 @@ def load(name: str, offline: bool = False) -> Dataset:
         with _noting(problems, logging.INFO, f"tried {source.title}:"):
             return _fetch(spec, source)
     lines = [f"{spec.facts.name} is not here" + (" and could not be fetched" * (not offline))]
-    raise DataError("\n  ".join([*lines, *problems, *by_hand(name)]))
+    *downloads, place = by_hand(name)
+    # Those that were tried have been named.
+    downloads = downloads if offline else downloads[:1]
+    raise DataError("\n  ".join([*lines, *problems, *downloads, place]))
 
 
 @contextlib.contextmanager

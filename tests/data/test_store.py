@@ -55,7 +55,8 @@ def test_folders_are_searched_in_order(home, tmp_path, monkeypatch, caplog):
 
 def test_an_installed_package_uses_the_user_s_cache(monkeypatch, tmp_path):
     monkeypatch.setattr(store, "CHECKOUT", None)
-    monkeypatch.delenv("PU_SHIFT_DATA", raising=False)
+    for name in ("PU_SHIFT_DATA", "PU_SHIFT_CACHE"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert search_path() == [tmp_path / "pu-shift"]
     monkeypatch.delenv("XDG_CACHE_HOME")

@@ -368,7 +368,8 @@ def slow(tmp_path):
     """Arguments of a run that lasts long enough to be interrupted."""
     path = tmp_path / "slow.json"
     path.write_text(json.dumps(SLOW), encoding="utf-8")
-    return ["--protocol", path, "--datasets", "banana", "--trials", 40, "--methods", "Sq-Ker"]
+    mine = write_table(tmp_path / "mine.csv", header="", label=-1)
+    return ["--protocol", path, "--datasets", mine, "--trials", 40, "--methods", "Sq-Ker"]
 
 
 def test_ctrl_c_keeps_the_finished_trials(slow, tmp_path):

@@ -74,7 +74,7 @@ def test_trials_do_not_depend_on_the_number_of_workers(run, tmp_path):
 
 @pytest.mark.parametrize("cut", [0, 700, 1203])
 def test_a_study_that_was_stopped_goes_on_to_the_same_numbers(run, tmp_path, monkeypatch, cut):
-    arguments = ("--methods", "p/u uLSIF", "--datasets", "magic", "banana", "--quiet")
+    arguments = ("--methods", "p/u uLSIF", "--datasets", "cod-rna", "banana", "--quiet")
     run("robustness", *arguments, folder="whole")
     out = tmp_path / "stopped"
     out.mkdir()
@@ -95,7 +95,7 @@ def test_a_study_that_was_stopped_goes_on_to_the_same_numbers(run, tmp_path, mon
     )
     run("robustness", *arguments, folder="stopped")
     finished = max(content.count(b"\n") - 1, 0) // len(GIVEN_PRIORS)
-    tasks = [(trial, dataset) for trial in (0, 1) for dataset in ("magic", "banana")]
+    tasks = [(trial, dataset) for trial in (0, 1) for dataset in ("cod-rna", "banana")]
     assert seen == tasks[finished:]
     for name in ("trials.csv", "summary.csv", "table.md"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
