@@ -9,11 +9,11 @@ import logging
 import multiprocessing
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
