@@ -36,7 +36,7 @@ undoes the over-fitting. With β = 0 both return the same value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from pu_shift.device import beside
 from pu_shift.losses import Loss, get_loss
 from pu_shift.priors import Condition
 
-Conditions = Union[Condition, Sequence[Condition]]
+Conditions = Condition | Sequence[Condition]
 KINDS = ("pu", "pu-shift", "pu-asym", "pu-shift-asym")
 CORRECTIONS = (None, "max", "ascent")
 

