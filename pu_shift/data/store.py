@@ -29,7 +29,7 @@ from pu_shift.data.parsers import (
     to_signs,
 )
 from pu_shift.data.registry import Layout, Spec, lookup
-from pu_shift.data.sources import Source, Wheel, set_aside
+from pu_shift.data.sources import Source, Wheel, set_aside, with_mirrors
 
 logger = logging.getLogger("pu_shift.data")
 
@@ -158,6 +158,8 @@ class Copy:
         if kept is None:
             with reading(self.title):
                 X, y = _parse(self)
+                if self.layout.part:
+                    X, y = _published(self.spec, X, y)
                 _check(self, X, y)
             X.flags.writeable = y.flags.writeable = False
             _keep_arrays(stem, X, y)
@@ -233,7 +235,7 @@ def load(name: str, offline: bool = False) -> Dataset:
         with _noting(problems, logging.WARNING, "rejected", aside=copy):
             return copy.read()
     offline = offline or not fetching()
-    for source in () if offline else spec.sources:
+    for source in [] if offline else with_mirrors(spec.sources):
         logger.info("%s: trying %s", spec.facts.name, source.title)
         with _noting(problems, logging.INFO, f"tried {source.title}:"):
             return _fetch(spec, source)
@@ -353,6 +355,17 @@ def _parse(copy: Copy) -> tuple[np.ndarray, np.ndarray]:
         X = np.ascontiguousarray(np.concatenate([X for X, _ in tables]))
         labels = np.concatenate([labels for _, labels in tables])
     return X, to_signs(labels, layout.positive, layout.negative)
+
+
+def _published(spec: Spec, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the published rows out of a table that holds them in one piece among others."""
+    rows = spec.facts.rows
+    count = np.concatenate([[0], np.cumsum(y == 1)])
+    for start in np.flatnonzero(count[rows:] - count[:-rows] == spec.facts.positives):
+        piece = X[start : start + rows], y[start : start + rows]
+        if _content(*piece) == spec.content:
+            return np.ascontiguousarray(piece[0]), piece[1].copy()
+    raise DataError(f"expected the {rows:,} published rows among {len(y):,}, found other values")
 
 
 def _check(copy: Copy, X: np.ndarray, y: np.ndarray) -> None:

@@ -292,6 +292,54 @@ def test_sources_are_tried_in_turn(home, server, monkeypatch, caplog):
     assert len(server.requests) == 3
 
 
+def sparse_arff(X, y):
+    """Write a sparse ARFF file as OpenML does, the label in front."""
+    names = "".join(f"@ATTRIBUTE X{j} NUMERIC\n" for j in range(1, X.shape[1] + 1))
+    rows = (
+        ", ".join(
+            ["0 1"] * int(label == 1) + [f"{j} {float(v)!r}" for j, v in enumerate(row, 1) if v]
+        )
+        for row, label in zip(X, y)
+    )
+    lines = "".join(f"{{{row}}}\n" for row in rows)
+    return f"% joined\n@RELATION t\n@ATTRIBUTE Y {{-1, 1}}\n{names}@DATA\n{lines}".encode()
+
+
+def test_the_published_rows_are_found_among_others_or_nothing_is(home, server, monkeypatch):
+    layout = Layout(("tiny.arff",), "table", part=True, exact=True)
+    use(monkeypatch, web(server, save_as="tiny.arff"), layouts=(layout,))
+    around = np.concatenate([tiny.X[5:9], tiny.X, tiny.X[:3]])
+    labels = np.concatenate([tiny.Y[5:9], tiny.Y, tiny.Y[:3]])
+    changed = around.copy()
+    changed[20, 1] += 0.125
+    server.body = sparse_arff(changed, labels)
+    with pytest.raises(DataError, match="expected the 40 published rows among 47, found other"):
+        load("tiny")
+    server.body = sparse_arff(around, labels)
+    check(store.raw_folder() / "tiny.arff")
+    # A table with a column per feature serves as well.
+    (store.raw_folder() / "tiny.arff").write_bytes(
+        b"@relation t\n@data\n" + tiny.table(around, labels)
+    )
+    check(store.raw_folder() / "tiny.arff")
+
+
+def test_a_mirror_of_one_s_own_is_asked_first(home, server, monkeypatch):
+    use(monkeypatch, web(server, "404"))
+    monkeypatch.setenv("PU_SHIFT_MIRROR", f"{server.url}/serve")
+    check(store.raw_folder() / "tiny.txt")
+    assert server.requests == ["/serve/tiny.txt"]
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", "0", "no"])
+def test_fetching_can_be_switched_off(home, server, monkeypatch, value):
+    use(monkeypatch, web(server))
+    monkeypatch.setenv("PU_SHIFT_FETCH", value)
+    with pytest.raises(DataError, match="tiny is not here\n"):
+        load("tiny")
+    assert server.requests == []
+
+
 def test_an_archive_is_fetched_and_read(home, server, monkeypatch):
     server.body = tiny.zipped({"x/tiny.txt": tiny.libsvm()})
     use(monkeypatch, web(server, save_as="tiny.zip"))
