@@ -238,7 +238,9 @@ def load(name: str, offline: bool = False) -> Dataset:
     for source in [] if offline else with_mirrors(spec.sources):
         logger.info("%s: trying %s", spec.facts.name, source.title)
         with _noting(problems, logging.INFO, f"tried {source.title}:"):
-            return _fetch(spec, source)
+            dataset = _fetch(spec, source)
+            logger.info("%s: fetched into %s", spec.facts.name, raw_folder())
+            return dataset
     lines = [f"{spec.facts.name} is not here" + (" and could not be fetched" * (not offline))]
     *downloads, place = by_hand(name)
     # Those that were tried have been named.

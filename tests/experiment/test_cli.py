@@ -422,7 +422,7 @@ def test_check_of_all_tables_pools_their_cells(fast, tmp_path, capsys):
 
 def test_an_unknown_table_is_a_one_line_error(capsys):
     assert run_to_exit(all_tables_main, ["--tables", "8"]) == 2
-    assert_one_line(capsys, "argument --tables: invalid choice: 8")
+    assert_one_line(capsys, "argument --tables: invalid choice: '?8'?")
 
 
 def test_every_option_is_explained(capsys):
