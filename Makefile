@@ -2,7 +2,7 @@
 # virtual environment it needs. `make help` lists the targets.
 
 PYTHON ?= python3
-PYTHONS ?= 3.9 3.10 3.11 3.12 3.13
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14 3.15
 ARGS ?=
 
 PYTHON_PATH := $(shell tools/find-python "$(PYTHON)")
@@ -29,7 +29,7 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables report test lint format docs test-all test-oldest \
+.PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare lint format docs test-all test-oldest \
 	test-gpu types bench load wheel chaos fuzz audit clean
 
 help: ## list the targets
@@ -39,12 +39,14 @@ install: $(STAMP) ## create the virtual environment and install pu-shift into it
 
 $(STAMP): setup.py pyproject.toml requirements/build-constraints.txt
 	@test -n "$(PYTHON_PATH)"
-	@"$(PYTHON_PATH)" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 13) and \
-		"pu-shift needs Python 3.9 to 3.13, this is %d.%d: choose with PYTHON=python3.12 make ..." % sys.version_info[:2])'
+	@"$(PYTHON_PATH)" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 15) and \
+		"pu-shift needs Python 3.10 to 3.15, this is %d.%d: choose with PYTHON=python3.12 make ..." % sys.version_info[:2])'
 	@"$(PYTHON_PATH)" -c 'import ensurepip' 2>/dev/null || \
 		{ echo "$(PYTHON_PATH) has no venv module: install it (Debian: apt install python3-venv)" >&2; exit 1; }
-	"$(PYTHON_PATH)" -m venv --clear $(VENV)
-	$(call PIP_INSTALL,$(VENV),-e '.[dev]')
+	@echo "environment: $(VENV), with Python $(PYTHON_VERSION) of $(PYTHON_PATH)"
+	@"$(PYTHON_PATH)" -m venv --clear $(VENV)
+	@echo "packages: installing pu-shift and what it needs from the package index, a minute or two"
+	@$(call PIP_INSTALL,$(VENV),-e '.[dev]')
 	@touch $@
 
 data: $(STAMP) ## get the six datasets
@@ -100,21 +102,27 @@ format: $(STAMP) ## rewrite the code in the project's format
 test: lint ## run every test (the first call sets everything up)
 	$(BIN)/python -m pytest $(ARGS)
 
+test-bare: lint ## run the tests as on a machine without any of the data and without a network
+	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
+		PU_SHIFT_DATA= PU_SHIFT_CACHE="$$cache" PU_SHIFT_FETCH=off $(BIN)/python -m pytest $(ARGS)
+
 test-gpu: $(STAMP) ## check that CPU and GPU agree, on a machine with a CUDA card (CUPY=cupy-cuda13x)
 	$(BIN)/python -c 'import cupy' 2>/dev/null || $(call PIP_INSTALL,$(VENV),'$(CUPY)')
 	$(BIN)/python -m pytest -m gpu -n 0 --no-cov -W default tests/gpu $(ARGS)
 
 test-all: ## run the tests on every supported interpreter (PYTHONS=...) and with the oldest versions
-	@failed=; for version in $(PYTHONS); do \
+	@failed=; absent=; for version in $(PYTHONS); do \
 		echo "== Python $$version"; \
+		tools/find-python $$version >/dev/null 2>&1 || { absent="$$absent $$version"; continue; }; \
 		$(MAKE) --no-print-directory test PYTHON=$$version || failed="$$failed $$version"; \
 	done; \
 	echo "== oldest versions"; \
 	$(MAKE) --no-print-directory test-oldest || failed="$$failed oldest"; \
+	test -z "$$absent" || echo "not tested, no such interpreter here:$$absent"; \
 	test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
 
 test-oldest: ## run the tests with the oldest supported versions of everything
-	@oldest=$$(tools/find-python 3.9) && $$oldest -m venv --clear $(OLDEST)
+	@oldest=$$(tools/find-python 3.10) && $$oldest -m venv --clear $(OLDEST)
 	$(call PIP_INSTALL,$(OLDEST),-c requirements/oldest.txt -e '.[dev]')
 	$(OLDEST)/bin/python -m pytest $(ARGS)
 

@@ -23,9 +23,15 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     license_files=["LICENSE"],
-    packages=find_packages(include=["pu_shift", "pu_shift.*"]),
-    package_data={"pu_shift": ["py.typed"], "pu_shift.experiment": ["report_assets/*"]},
-    python_requires=">=3.9,<3.14",
+    packages=[*find_packages(include=["pu_shift", "pu_shift.*"]), "pu_shift.paper_tables"],
+    # The printed tables lie at the top, where a reader looks for them.
+    package_dir={"pu_shift.paper_tables": "paper_tables"},
+    package_data={
+        "pu_shift": ["py.typed"],
+        "pu_shift.experiment": ["report_assets/*"],
+        "pu_shift.paper_tables": ["*.csv"],
+    },
+    python_requires=">=3.10,<3.16",
     install_requires=[
         # The last release; newer Python and NumPy are served by pu_shift._chainer.
         "chainer==7.8.1",
@@ -35,8 +41,6 @@ setup(
         "scipy>=1.8,<2",
         "pandas>=1.4,<4",
         "matplotlib>=3.5,<4",
-        # Matplotlib 3.9, the last for Python 3.9, calls names that 3.3 warns about.
-        "pyparsing<3.3; python_version < '3.10'",
         # 1.2 has the parameter validation that the estimators rely on.
         "scikit-learn>=1.2,<2",
         # 1.4 is the first that yields results as they finish.
@@ -74,11 +78,12 @@ setup(
         "Intended Audience :: Science/Research",
         "Operating System :: POSIX",
         "Programming Language :: Python :: 3",
-        "Programming Language :: Python :: 3.9",
         "Programming Language :: Python :: 3.10",
         "Programming Language :: Python :: 3.11",
         "Programming Language :: Python :: 3.12",
         "Programming Language :: Python :: 3.13",
+        "Programming Language :: Python :: 3.14",
+        "Programming Language :: Python :: 3.15",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
 )

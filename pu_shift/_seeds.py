@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Union
-
 import numpy as np
 
 from pu_shift._checks import as_index, shown
 
-Seed = Union[int, np.random.SeedSequence]
+Seed = int | np.random.SeedSequence
 
 
 def child(seed: Seed, *key: int) -> np.random.SeedSequence:

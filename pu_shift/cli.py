@@ -194,11 +194,18 @@ def _parser() -> argparse.ArgumentParser:
         help="run a table of the paper",
         description="Run one of the paper's tables, or all. Further options are those of "
         "experiments/table1.py:\n--trials, --datasets, --methods, --gpu, --jobs, --out, …",
-        epilog="example:\n  pu-shift reproduce 1 --trials 10 --datasets banana magic\n"
-        "  pu-shift reproduce 1 --help",
+        epilog="example:\n  pu-shift reproduce table1 --trials 10 --datasets banana magic\n"
+        "  pu-shift reproduce table1 --help",
         formatter_class=raw,
     )
-    reproduce.add_argument("table", choices=[*map(str, TABLES), "all"], help="which table")
+    tables = [*map(str, TABLES), "all"]
+    reproduce.add_argument(
+        "table",
+        type=lambda text: text.removeprefix("table"),
+        choices=tables,
+        metavar="TABLE",
+        help=f"which table: {', '.join(tables)}; table1 is the same as 1",
+    )
     reproduce.add_argument("options", nargs=argparse.REMAINDER, help="of the table's script")
     reproduce.set_defaults(run=_reproduce)
     return parser

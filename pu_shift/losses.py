@@ -8,7 +8,8 @@ positive factor changes no minimiser.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 

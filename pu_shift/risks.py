@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from pu_shift.device import beside
 from pu_shift.losses import Loss, get_loss
 from pu_shift.priors import Condition
 
-Conditions = Union[Condition, Sequence[Condition]]
+Conditions = Condition | Sequence[Condition]
 KINDS = ("pu", "pu-shift", "pu-asym", "pu-shift-asym")
 CORRECTIONS = (None, "max", "ascent")
 

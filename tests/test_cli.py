@@ -135,6 +135,8 @@ def test_reproduce_runs_a_table(tmp_path, capsys):
     options = ["--datasets", "banana", "--methods", "p/u uLSIF", "--trials", "2", "--jobs", "1"]
     assert main(["reproduce", "1", *options, "--out", str(tmp_path / "t1")]) == 0
     assert "Table 1" in capsys.readouterr().out
+    assert main(["reproduce", "table1", *options, "--out", str(tmp_path / "t1")]) == 0
+    assert "Difference from the paper" in capsys.readouterr().out
     assert main(["reproduce", "all", "--trials", "0"]) == 2
 
 

@@ -10,7 +10,7 @@ from pu_shift.experiment.compare import load_paper_table
 from pu_shift.experiment.outputs import write_outputs
 from pu_shift.experiment.protocol import Protocol
 from pu_shift.experiment.runner import Task, run_task
-from pu_shift.experiment.settings import CELL, GUIDES, TABLES
+from pu_shift.experiment.settings import CELL, DATASETS, GUIDES, TABLES
 from pu_shift.experiment.store import read_trials
 from pu_shift.experiment.studies import study_main
 
@@ -46,12 +46,15 @@ def test_the_summary_is_that_of_the_trials(folder, number, seed, tmp_path):
 @pytest.mark.parametrize(
     ("dataset", "methods"),
     [
-        ("banana", ("u/p uLSIF", "p/u uLSIF", "DH-Ker", "Sq-Ker")),
-        ("ijcnn1", ("p/u uLSIF",)),
-        ("MNIST", ("p/u uLSIF",)),
-        ("susy", ("u/p uLSIF", "DH-Lin")),
-        ("cod-rna", ("p/u uLSIF", "Sq-Lin")),
-        ("magic", ("p/u uLSIF", "DH-Lin", "Sq-Ker")),
+        pytest.param(dataset, methods, marks=pytest.mark.needs_data(dataset), id=dataset)
+        for dataset, methods in {
+            "banana": ("u/p uLSIF", "p/u uLSIF", "DH-Ker", "Sq-Ker"),
+            "ijcnn1": ("p/u uLSIF",),
+            "MNIST": ("p/u uLSIF",),
+            "susy": ("u/p uLSIF", "DH-Lin"),
+            "cod-rna": ("p/u uLSIF", "Sq-Lin"),
+            "magic": ("p/u uLSIF", "DH-Lin", "Sq-Ker"),
+        }.items()
     ],
 )
 def test_some_trials_come_out_the_same_again(dataset, methods):
@@ -63,6 +66,7 @@ def test_some_trials_come_out_the_same_again(dataset, methods):
         assert row["accuracy"] == pytest.approx(trials[key], abs=0.4), key
 
 
+@pytest.mark.needs_data(*DATASETS)  # the folder says of which files it was made
 @pytest.mark.parametrize("name", ["robustness", "asymmetric", "estimated_prior"])
 def test_a_study_is_complete_and_its_summary_that_of_its_trials(name, tmp_path):
     folder = Path(shutil.copytree(REFERENCE / name, tmp_path / name))

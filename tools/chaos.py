@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -35,11 +36,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pu_shift import data  # noqa: E402
+from pu_shift.data import registry  # noqa: E402
 from pu_shift.data import store as data_store  # noqa: E402
 from pu_shift.experiment import runner  # noqa: E402
 from pu_shift.experiment.cli import table_main  # noqa: E402
 from pu_shift.experiment.store import StoreError  # noqa: E402
-from tests.experiment.engine import FAST, SLOW, Cluster, rows, start  # noqa: E402
+from tests import stand_ins  # noqa: E402
+from tests.experiment.engine import FAST, SLOW, Cluster, rows, start, write_table  # noqa: E402
 
 TMPFS_BYTES = 4 << 20
 METHODS = ("p/u uLSIF", "Sq-Lin")
@@ -62,7 +65,8 @@ class Bench:
         self.protocol = folder / "protocol.json"
         self.protocol.write_text(json.dumps(SLOW), encoding="utf-8")
         size = (2, 1, METHODS[:1]) if short else (6, 2, METHODS)
-        self.options = ["--protocol", self.protocol, "--datasets", "banana", "--quiet"]
+        self.rows = write_table(folder / "made-up.csv", header="", label=-1)
+        self.options = ["--protocol", self.protocol, "--datasets", self.rows, "--quiet"]
         self.options += ["--trials", size[0], "--jobs", size[1], "--methods", *size[2]]
         begin = time.monotonic()
         self.whole = self.new_folder()
@@ -271,15 +275,26 @@ def damage(content: bytes, rng: np.random.Generator) -> bytes:
 
 @contextlib.contextmanager
 def own_data(folder: Path) -> Iterator[Path]:
-    """Give this process a data folder of its own and no way to fetch; yield the folder."""
-    checkout = folder / "checkout"
-    raw = checkout / "datasets" / "raw"
-    raw.mkdir(parents=True)
-    with mock.patch.object(data_store, "CHECKOUT", checkout), mock.patch.dict(os.environ):
-        os.environ.pop("PU_SHIFT_DATA", None)
-        with mock.patch.object(data, "load", lambda name: data_store.load(name, offline=True)):
-            yield raw
+    """Let this process know made-up banana and cod-rna files as the real ones; yield their folder.
+
+    They are plain text: the checks of a compression would find any damage.
+    """
+    raw = folder / "raw"
+    raw.mkdir()
+    own = {"PU_SHIFT_DATA": "", "PU_SHIFT_CACHE": str(raw), "PU_SHIFT_FETCH": "off"}
+    with mock.patch.dict(os.environ, own), contextlib.ExitStack() as stack:
+        specs = []
+        for name, write in stand_ins.WRITERS.items():
+            write(raw)
+            (copy,) = data.copies(name)
+            # As for the real files, other values are refused in one and reported in the other.
+            layout = replace(copy.layout, exact=name == "banana")
+            content = data_store._content(*data_store._parse(copy))
+            specs.append(replace(copy.spec, layouts=(layout,), content=content))
+        stack.enter_context(mock.patch.object(registry, "_SPECS", tuple(specs)))
+        yield raw
     runner.open_dataset.cache_clear()
+    shutil.rmtree(raw)
 
 
 def run_here(bench: Bench, out: Path, dataset: str) -> tuple[int, str]:
@@ -296,21 +311,10 @@ def run_here(bench: Bench, out: Path, dataset: str) -> tuple[int, str]:
     return status, errors.getvalue().strip()
 
 
-def plain_copies(bench: Bench) -> Path:
-    """Write banana and cod-rna without a compression, whose checks would find any damage."""
-    copies = bench.folder / "plain"
-    copies.mkdir(exist_ok=True)
-    for name, file in (("banana", "banana.all.txt"), ("cod-rna", "cod-rna")):
-        (copy, *_) = data.copies(name)
-        ((path, member),) = copy.parts
-        (copies / file).write_bytes(data_store.read_content(path, member))
-    return copies
-
-
 def corrupt_trials(bench: Bench, count: int) -> Tries:
     """Change bytes of trials.csv; a run must refuse it or compute what is missing."""
     out = bench.new_folder()
-    run_here(bench, out, "banana")
+    run_here(bench, out, str(bench.rows))
     truth, content = finished(out), (out / "trials.csv").read_bytes()
     header = content.splitlines(keepends=True)[0]
     for _ in range(count):
@@ -319,7 +323,7 @@ def corrupt_trials(bench: Bench, count: int) -> Tries:
         with contextlib.suppress(StoreError):
             problem = "a changed number was read" if finished(out) - truth else ""
         while not problem:
-            status, errors = run_here(bench, out, "banana")
+            status, errors = run_here(bench, out, str(bench.rows))
             if status == 0:
                 problem = errors or ("" if finished(out) == truth else "the trials differ")
                 break
@@ -334,9 +338,7 @@ def corrupt_trials(bench: Bench, count: int) -> Tries:
 
 def corrupt_caches(bench: Bench, count: int) -> Tries:
     """Change bytes of the cached arrays, their digests or the index; no number may change."""
-    copies = plain_copies(bench)
     with own_data(bench.folder) as raw:
-        shutil.copy(copies / "banana.all.txt", raw)
         run_here(bench, bench.folder / "cached", "banana")
         truth = finished(bench.folder / "cached")
         files = {path: path.read_bytes() for path in (raw / "cache").iterdir()}
@@ -351,16 +353,12 @@ def corrupt_caches(bench: Bench, count: int) -> Tries:
             problem = "" if status == 0 and said else f"status {status}: {errors}"
             yield problem or ("" if finished(out) == truth else "the trials differ")
             shutil.rmtree(out)
-    shutil.rmtree(bench.folder / "checkout")
 
 
 def corrupt_data(bench: Bench, count: int) -> Tries:
     """Change bytes of the raw data; what is not refused must be the same or be reported."""
-    copies = plain_copies(bench)
     with own_data(bench.folder) as raw:
-        for file in copies.iterdir():
-            shutil.copy(file, raw)
-        names = {"banana": raw / "banana.all.txt", "cod-rna": raw / "cod-rna"}
+        names = {"banana": raw / "banana.dat", "cod-rna": raw / "cod-rna"}
         contents = {name: path.read_bytes() for name, path in names.items()}
         truths = {}
         for name in names:
@@ -383,7 +381,6 @@ def corrupt_data(bench: Bench, count: int) -> Tries:
             shutil.rmtree(out, ignore_errors=True)
             names[name].write_bytes(contents[name])
             names[name].with_name(f"{names[name].name}.bad").unlink(missing_ok=True)
-    shutil.rmtree(bench.folder / "checkout")
 
 
 def dask_workers(bench: Bench, count: int) -> Tries:

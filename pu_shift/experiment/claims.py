@@ -429,7 +429,7 @@ def printed_cells(folder: PathLike | None = None) -> pd.DataFrame:
     Parameters
     ----------
     folder : path-like, optional
-        Where they are; ``paper_tables`` of the checkout by default.
+        Where they are; the package's own by default.
 
     Returns
     -------

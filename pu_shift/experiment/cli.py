@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pandas as pd
 from tqdm import tqdm
 
-from pu_shift.device import DeviceError
+from pu_shift._checks import positive_int
+from pu_shift.data import DataError
+from pu_shift.device import DeviceError, get_device
 from pu_shift.experiment.compare import Headline, headline
-from pu_shift.experiment.outputs import Comparison
+from pu_shift.experiment.outputs import Comparison, covered_cells
 from pu_shift.experiment.protocol import load_protocol
-from pu_shift.experiment.runner import Label, Task, WorkerError, run_all
+from pu_shift.experiment.runner import Label, Task, WorkerError, gather, plan, run_all
 from pu_shift.experiment.settings import DATASETS, METHODS, TABLES, TableSetting
 from pu_shift.experiment.tables import text_headline
 
@@ -151,7 +155,7 @@ def _parser(description: str, out: str, datasets: bool = True) -> argparse.Argum
     add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device (default: -1, the CPU)")
     add("--trials", type=int, default=10, help="number of trials (default: %(default)s)")
     if datasets:
-        add("--datasets", nargs="+", default=list(DATASETS), help=_names("datasets", DATASETS))
+        add("--datasets", nargs="+", help=_names("datasets", DATASETS))
     add("--methods", nargs="+", default=list(METHODS), help=_names("methods", METHODS))
     add("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
     add("--jobs", type=int, help="worker processes (default: one per core, or one with a GPU)")
@@ -177,33 +181,107 @@ def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int
     start = time.monotonic()
     colour = sys.stdout.isatty()
     try:
+        protocol = load_protocol(options.protocol)
+        # What can fail without the data fails before it is fetched.
+        get_device(options.gpu)
+        positive_int("seed", options.seed, least=0)
+        if options.jobs is not None:
+            positive_int("jobs", options.jobs)
+        asked = options.datasets or DATASETS
+        label = getattr(options, "label", None)
+        plan(settings.values(), asked, options.methods, options.trials, label=label)
+        datasets, missing = available(options)
         results = run_all(
             settings,
-            options.datasets,
+            datasets,
             options.methods,
             options.trials,
-            load_protocol(options.protocol),
+            protocol,
             options.seed,
             options.gpu,
             options.jobs,
             options.cluster,
             options.fresh,
-            getattr(options, "label", None),
+            label,
             colour,
             None if options.quiet else _progress,
+            list(missing),
         )
     except (ValueError, OSError, DeviceError, WorkerError) as error:
         return fail(error)
     except KeyboardInterrupt:
         return interrupted()
+    frames = [result.frame for result in results.values()]
+    covered = covered_cells(frames, list(settings.values()), list(missing))
     if not options.quiet:
         print("\n\n".join(result.text for result in results.values()))
         total = _together(results.values())
         if len(results) > 1 and total is not None:
-            print(f"\nAll tables together\n{text_headline(total)}")
+            print(f"\nAll tables together\n{text_headline(total, covered)}")
+        for line in missing.values():
+            print(f"\n{line}")
         folders = ", ".join(str(folder) for folder in results)
         print(f"\n{time.monotonic() - start:.0f} s; results in {folders}")
-    return _check(_together(results.values()), options.quiet) if options.check else 0
+    if not options.check:
+        return 0
+    if covered and missing:
+        print(f"check: failed, {covered}", file=sys.stderr)
+        return 1
+    return _check(_together(results.values()), options.quiet)
+
+
+def available(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
+    """Look up and fetch the datasets of a run, before it starts.
+
+    Parameters
+    ----------
+    options
+        Those of the command line: ``datasets``, which must all be had, or None for
+        the paper's; ``quiet``; and ``label``, if the command has it.
+
+    Returns
+    -------
+    datasets : list of str
+        What can be had.
+    missing : dict
+        Name to a line about what was tried and what to do, which has been printed.
+
+    Raises
+    ------
+    DataError
+        When a dataset that was asked for, or every one, cannot be had.
+
+    Examples
+    --------
+    >>> available(argparse.Namespace(datasets=["banana"], quiet=True))
+    (['banana'], {})
+    """
+    asked = list(options.datasets or DATASETS)
+    with _data_log(options.quiet):
+        problems = gather(asked, getattr(options, "label", None))
+    if problems and options.datasets:
+        raise next(iter(problems.values()))
+    missing = {name: one_line(error) for name, error in problems.items()}
+    for line in missing.values():
+        print(line, file=sys.stderr, flush=True)
+    if len(missing) == len(asked):
+        raise DataError("no dataset can be had")
+    return [name for name in asked if name not in missing], missing
+
+
+@contextmanager
+def _data_log(quiet: bool) -> Iterator[None]:
+    """Show what is being fetched, a line per step."""
+    logger, handler = logging.getLogger("pu_shift.data"), logging.StreamHandler()
+    level = logger.level
+    if not quiet:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _together(results: Iterable[Comparison]) -> Headline | None:
@@ -246,10 +324,30 @@ def fail(error: BaseException) -> int:
     >>> fail(ValueError("prior must be a number, got nan"))
     2
     """
-    # Some messages list what was tried, a line each.
-    lines = (line.strip() for line in str(error).splitlines())
-    print(f"error: {'; '.join(line for line in lines if line)}", file=sys.stderr)
+    print(f"error: {one_line(error)}", file=sys.stderr)
     return 2
+
+
+def one_line(error: BaseException) -> str:
+    r"""Return a message in one line; some list what was tried, a line each.
+
+    Parameters
+    ----------
+    error
+        What happened.
+
+    Returns
+    -------
+    str
+        The line.
+
+    Examples
+    --------
+    >>> one_line(ValueError("susy is not here\n  download it"))
+    'susy is not here; download it'
+    """
+    lines = (line.strip() for line in str(error).splitlines())
+    return "; ".join(line for line in lines if line)
 
 
 def interrupted() -> int:

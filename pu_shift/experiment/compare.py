@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,13 @@ CEILING_PAIRS = 20_000
 COLUMNS = [*CELL, "n", "mean", "se", "bold"]
 COLUMNS += ["paper_mean", "paper_se", "paper_bold", "delta", "p_value", "consistent"]
 _PAPER_COLUMNS = [*CELL, "mean", "se", "bold"]
-_PAPER_FOLDER = Path(__file__).resolve().parents[2] / "paper_tables"
+
+
+def _paper_table(number: int) -> Any:
+    """Return a printed table: of the installed package, or of the source tree at its top."""
+    packaged = files("pu_shift") / "paper_tables"
+    tree = Path(__file__).resolve().parents[2] / "paper_tables"
+    return (packaged if packaged.is_dir() else tree) / f"table{number}.csv"
 
 
 def load_paper_table(number: int, folder: PathLike | None = None) -> pd.DataFrame | None:
@@ -37,7 +44,7 @@ def load_paper_table(number: int, folder: PathLike | None = None) -> pd.DataFram
     number : int
         Which table.
     folder : path-like, optional
-        Where ``table1.csv`` and so on are; ``paper_tables`` of the checkout by default.
+        Where ``table1.csv`` and so on are; the package's own by default.
 
     Returns
     -------
@@ -55,10 +62,11 @@ def load_paper_table(number: int, folder: PathLike | None = None) -> pd.DataFram
     >>> load_paper_table(1, folder="no/such/folder") is None
     True
     """
-    path = Path(folder or _PAPER_FOLDER) / f"table{number}.csv"
-    if number not in TABLES or not path.exists():
+    path = _paper_table(number) if folder is None else Path(folder) / f"table{number}.csv"
+    if number not in TABLES or not path.is_file():
         return None
-    paper = _rounded(pd.read_csv(path))
+    with path.open("r", encoding="utf-8") as file:
+        paper = _rounded(pd.read_csv(file))
     if list(paper.columns) != _PAPER_COLUMNS:
         raise ValueError(f"{path}: the columns must be {','.join(_PAPER_COLUMNS)}")
     cells = list(paper[CELL].itertuples(index=False, name=None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ class Comparison:
     Parameters
     ----------
     frame : DataFrame
-        What ``summary.csv`` holds.
+        What ``summary.csv`` holds of the cells that have trials.
     headline : Headline or None
         The headline figures; None if no cell has a printed number.
     text : str
@@ -38,6 +39,7 @@ def write_outputs(
     setting: TableSetting,
     paper: pd.DataFrame | None = None,
     colour: bool = False,
+    missing: Sequence[str] = (),
 ) -> Comparison:
     """Write ``summary.csv``, ``table.md``, ``table.tex`` and ``comparison.png``.
 
@@ -53,6 +55,9 @@ def write_outputs(
         The printed table; without it there is no ``comparison.png``.
     colour : bool
         Whether the text is for a terminal that understands ANSI codes.
+    missing : sequence of str
+        Datasets that were not available. Their cells are in ``summary.csv`` with
+        ``n`` = 0, and everything else says how many cells it covers.
 
     Returns
     -------
@@ -84,24 +89,108 @@ def write_outputs(
     """
     folder = Path(folder)
     comparison = compare(printed_order(summarize(trials), setting), paper)
+    covered = covered_cells([comparison], [setting], missing)
     figure_path = folder / "comparison.png"
-    text = [tables.text_table(comparison, setting, colour)]
+    text = [tables.text_table(comparison, setting, colour, covered)]
     if comparison["paper_mean"].notna().any():
         figures_of_run = headline(comparison)
         text += [
             tables.text_diff(comparison, setting, colour),
-            tables.text_headline(figures_of_run),
+            tables.text_headline(figures_of_run, covered),
         ]
-        figure = figures.comparison_figure(comparison, setting.title)
+        title = "\n".join(filter(None, [setting.title, covered]))
+        figure = figures.comparison_figure(comparison, title)
         write_atomic(figure_path, figures.png(figure))
     else:
         figures_of_run = None
         text += [tables.NOTHING_PRINTED]
         figure_path.unlink(missing_ok=True)
-    write_atomic(folder / "summary.csv", comparison.to_csv(index=False))
-    write_atomic(folder / "table.md", tables.markdown_table(comparison, setting, figures_of_run))
-    write_atomic(folder / "table.tex", tables.latex_table(comparison, setting))
+    write_atomic(
+        folder / "summary.csv", _with_missing(comparison, setting, missing).to_csv(index=False)
+    )
+    write_atomic(
+        folder / "table.md", tables.markdown_table(comparison, setting, figures_of_run, covered)
+    )
+    write_atomic(folder / "table.tex", tables.latex_table(comparison, setting, covered))
     return Comparison(comparison, figures_of_run, "\n\n".join(text))
+
+
+def coverage(found: int, total: int, missing: Sequence[str] = (), what: str = "cells") -> str:
+    """Say how much of a table is there, if not all of it.
+
+    Parameters
+    ----------
+    found, total : int
+        How many cells there are, and how many there should be.
+    missing : sequence of str
+        Datasets that were not available.
+    what : str
+        What is counted.
+
+    Returns
+    -------
+    str
+        One line, empty if nothing is missing.
+
+    Examples
+    --------
+    >>> coverage(54, 108, ["ijcnn1", "susy", "cod-rna"])
+    '54 of 108 cells; ijcnn1, susy, cod-rna were not available'
+    """
+    if found >= total:
+        return ""
+    verb = "was" if len(missing) == 1 else "were"
+    reason = f"; {', '.join(missing)} {verb} not available" if missing else ""
+    return f"{found} of {total} {what}{reason}"
+
+
+def covered_cells(
+    frames: Sequence[pd.DataFrame], settings: Sequence[TableSetting], missing: Sequence[str] = ()
+) -> str:
+    """Say how many cells of the paper's tables are there, if not all.
+
+    Parameters
+    ----------
+    frames : sequence of DataFrame
+        The cells that are there, of each table.
+    settings : sequence of TableSetting
+        The tables.
+    missing : sequence of str
+        Datasets that were not available.
+
+    Returns
+    -------
+    str
+        From :func:`coverage`; empty for a setting of one's own.
+
+    Examples
+    --------
+    >>> cells = pd.DataFrame({"dataset": ["banana"] * 18, "method": ["DH-Lin"] * 18})
+    >>> covered_cells([cells], [TableSetting.shift(1, 0.3, 0.5, [0.5, 0.4, 0.3])], ["susy"])
+    '18 of 108 cells; susy was not available'
+    """
+    cells = pd.concat(frames)
+    known = cells["dataset"].isin(DATASETS) & cells["method"].isin(METHODS)
+    total = sum(len(list(setting.cells())) for setting in settings if setting.number)
+    return coverage(int(known.sum()), total, [name for name in missing if _absent(name, frames)])
+
+
+def _absent(name: str, frames: Sequence[pd.DataFrame]) -> bool:
+    """Tell whether a table lacks a dataset; an earlier run may have left it."""
+    return any(name not in set(frame["dataset"]) for frame in frames)
+
+
+def _with_missing(
+    comparison: pd.DataFrame, setting: TableSetting, missing: Sequence[str]
+) -> pd.DataFrame:
+    """Add the cells of the datasets that were not available, with n = 0, in printed order."""
+    absent = [name for name in missing if _absent(name, [comparison])]
+    methods = list(dict.fromkeys(comparison["method"]))
+    cells = pd.DataFrame(setting.cells(absent, methods)).assign(n=0)
+    if cells.empty:
+        return comparison
+    whole = pd.concat([comparison, cells.reindex(columns=list(comparison))], ignore_index=True)
+    return printed_order(whole.astype(comparison.dtypes.to_dict()), setting)
 
 
 def printed_order(summary: pd.DataFrame, setting: TableSetting) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from pu_shift import data
 from pu_shift._checks import distinct, one_of, positive_int
+from pu_shift.data.registry import lookup
 from pu_shift.data.sampling import draw
 from pu_shift.device import get_device
 from pu_shift.experiment.compare import load_paper_table
@@ -130,6 +131,60 @@ def open_dataset(dataset: str, label: Label | str | int | None = None) -> data.D
         # Results go by the name, and would be compared with the paper's.
         raise ValueError(f"dataset {dataset} is named like one of the paper's: rename the file")
     return own
+
+
+def name_of(dataset: str, label: Label | str | int | None = None) -> str:
+    """Return the name by which results go; one of the paper's datasets need not be here.
+
+    Parameters
+    ----------
+    dataset, label
+        As for :func:`open_dataset`.
+
+    Returns
+    -------
+    str
+        The name.
+
+    Examples
+    --------
+    >>> name_of("mnist")
+    'MNIST'
+    """
+    known = dataset.lower() in _KNOWN
+    return lookup(dataset).facts.name if known else open_dataset(dataset, label).name
+
+
+def gather(
+    datasets: Sequence[str], label: Label | str | int | None = None
+) -> dict[str, data.DataError]:
+    """Open datasets, together, so that those to be fetched are fetched at the same time.
+
+    Parameters
+    ----------
+    datasets, label
+        As for :func:`plan`.
+
+    Returns
+    -------
+    dict
+        Dataset to the reason, for each that cannot be had.
+
+    Examples
+    --------
+    >>> gather(["banana"])
+    {}
+    """
+    with ThreadPoolExecutor(max(1, len(datasets))) as pool:
+        opened = [pool.submit(open_dataset, dataset, label) for dataset in datasets]
+    problems = {}
+    for dataset, future in zip(datasets, opened):
+        error = future.exception()
+        if isinstance(error, data.DataError):
+            problems[dataset] = error
+        elif error is not None:
+            raise error
+    return problems
 
 
 def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> list[dict[str, Any]]:
@@ -242,7 +297,7 @@ def plan(
         one_of("method", method, (*METHODS, *EXTRA_METHODS))
     distinct("methods", methods)
     # Results are kept by name: two files of one name would pass for each other.
-    distinct("datasets", [open_dataset(dataset, label).name for dataset in datasets])
+    distinct("datasets", [name_of(dataset, label) for dataset in datasets])
     blocks: dict[float, list[Block]] = {}
     for setting in settings:
         for block in setting.blocks:
@@ -251,7 +306,7 @@ def plan(
     done, tasks = set(done), []
     for trial in range(n_trials):
         for dataset in datasets:
-            name = open_dataset(dataset, label).name
+            name = name_of(dataset, label)
             for prior, asked in blocks.items():
                 missing = tuple(
                     method
@@ -305,6 +360,7 @@ def run_all(
     label: Label | str | int | None = None,
     colour: bool = False,
     progress: Any = None,
+    missing: Sequence[str] = (),
 ) -> dict[Path, Comparison]:
     """Run tables, each into its own folder, and write their outputs.
 
@@ -325,6 +381,8 @@ def run_all(
     progress
         Called with the list of tasks and the iterator over their results, and
         returns an iterator over the same results: a progress display.
+    missing
+        Datasets of the tables that were not available; the outputs say so.
 
     Returns
     -------
@@ -382,7 +440,9 @@ def run_all(
                     if Block(*(row[name] for name in Block._fields)) in setting.blocks
                 )
         return {
-            folder: write_outputs(folder, store.frame(), settings[folder], papers[folder], colour)
+            folder: write_outputs(
+                folder, store.frame(), settings[folder], papers[folder], colour, missing
+            )
             for folder, store in stores.items()
         }
 

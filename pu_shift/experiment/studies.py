@@ -29,11 +29,18 @@ from pu_shift._checks import distinct, finite, one_of, open_unit, positive_int
 from pu_shift.class_prior import estimate_prior
 from pu_shift.data.sampling import Draw, draw
 from pu_shift.device import DeviceError, get_device, to_numpy
-from pu_shift.experiment.cli import fail, interrupted
+from pu_shift.experiment.cli import available, fail, interrupted
 from pu_shift.experiment.figures import png
 from pu_shift.experiment.methods import fit_method
+from pu_shift.experiment.outputs import coverage
 from pu_shift.experiment.protocol import Protocol, load_protocol
-from pu_shift.experiment.runner import WorkerError, fingerprints, in_parallel, open_dataset
+from pu_shift.experiment.runner import (
+    WorkerError,
+    fingerprints,
+    in_parallel,
+    name_of,
+    open_dataset,
+)
 from pu_shift.experiment.settings import DATASETS, EXTRA_METHODS, METHODS
 from pu_shift.experiment.store import Columns, TrialStore, count, text, write_atomic
 from pu_shift.experiment.style import method_colour, method_dash
@@ -361,6 +368,8 @@ def study_main(name: str, argv: Sequence[str] | None = None) -> int:
     start = time.monotonic()
     try:
         options.protocol = load_protocol(options.protocol)
+        get_device(options.gpu)  # fail before anything is fetched
+        options.datasets, options.missing = available(options)
         trials = run_study(study, options)
         table = write_study(study, trials, options)
     except (ValueError, OSError, DeviceError, WorkerError) as error:
@@ -369,6 +378,8 @@ def study_main(name: str, argv: Sequence[str] | None = None) -> int:
         return interrupted()
     if not options.quiet:
         print(table)
+        for line in options.missing.values():
+            print(f"{line}\n")
         print(f"{time.monotonic() - start:.0f} s; results in {options.out}")
     return 0
 
@@ -380,7 +391,7 @@ def _parser(study: Study) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     prior, test_prior = study.priors
-    parser.set_defaults(prior=prior, test_prior=test_prior, methods=list(METHODS))
+    parser.set_defaults(prior=prior, test_prior=test_prior, methods=list(METHODS), missing={})
     if "prior" in study.takes:
         add("--prior", type=float, default=prior, help="π of the unlabelled data")
     if "test_prior" in study.takes:
@@ -389,7 +400,7 @@ def _parser(study: Study) -> argparse.ArgumentParser:
         add("--methods", nargs="+", default=list(METHODS), help="which methods")
     add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device; -1 is the CPU")
     add("--trials", type=int, default=study.trials, help="number of trials")
-    add("--datasets", nargs="+", default=list(DATASETS), help="which datasets")
+    add("--datasets", nargs="+", help=f"which datasets (default: {', '.join(DATASETS)})")
     add("--seed", type=int, default=0, help="seed of everything random")
     add("--jobs", type=int, default=None, help="worker processes (default: one per core)")
     add("--out", default=f"results/{study.name}", metavar="DIR", help="results folder")
@@ -431,9 +442,12 @@ def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
     for method in options.methods:
         one_of("method", method, (*METHODS, *EXTRA_METHODS))
     get_device(options.gpu)  # fail before the work
-    names = [open_dataset(dataset).name for dataset in options.datasets]
+    names = [name_of(dataset) for dataset in options.datasets]
     # Results are kept by name: two files of one name would pass for each other.
     distinct("datasets", names)
+    # What is not available may be in the folder, from an earlier run.
+    shown = [name for name in DATASETS if name in options.missing or name in names]
+    shown = shown if options.missing else names
     jobs = options.jobs
     if jobs is None:
         jobs = 1 if options.gpu >= 0 else len(os.sched_getaffinity(0))
@@ -460,7 +474,7 @@ def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
                 store.append(rows)
         trials = store.frame()
     asked = [
-        row.dataset in names
+        row.dataset in shown
         and row.trial < options.trials
         and (getattr(row, study.axis), getattr(row, study.by)) in points
         for row in trials.itertuples()
@@ -469,7 +483,7 @@ def run_study(study: Study, options: argparse.Namespace) -> pd.DataFrame:
     order = trials[asked].sort_values(
         ["trial", "dataset"],
         kind="stable",
-        key=lambda column: column.map(names.index) if column.name == "dataset" else column,
+        key=lambda column: column.map(shown.index) if column.name == "dataset" else column,
     )
     return order.reset_index(drop=True)
 
@@ -535,14 +549,18 @@ def write_study(study: Study, trials: pd.DataFrame, options: argparse.Namespace)
     keys = ["dataset", study.axis, study.by]
     groups = trials.groupby(keys, sort=False)[study.value]
     summary = groups.agg(n="count", mean="mean", se="sem").reset_index()
-    table = study_table(study, summary)
+    asked = len({*map(name_of, options.datasets), *options.missing})
+    total = asked * len(set(study.points(options)))
+    absent = [name for name in options.missing if name not in set(summary["dataset"])]
+    covered = coverage(len(summary), total, absent, "points")
+    table = study_table(study, summary, covered)
     write_atomic(folder / "summary.csv", summary.to_csv(index=False, float_format="%.6g"))
     write_atomic(folder / "table.md", table)
-    write_atomic(folder / "figure.png", png(study_figure(study, summary)))
+    write_atomic(folder / "figure.png", png(study_figure(study, summary, covered)))
     return table
 
 
-def study_table(study: Study, summary: pd.DataFrame) -> str:
+def study_table(study: Study, summary: pd.DataFrame, covered: str = "") -> str:
     """Lay out a study's means and standard errors in Markdown, a row per dataset and point.
 
     Parameters
@@ -551,6 +569,8 @@ def study_table(study: Study, summary: pd.DataFrame) -> str:
         The study.
     summary
         ``dataset``, the axis, the curve, ``n``, ``mean`` and ``se``.
+    covered
+        How many points are there, if not all.
 
     Returns
     -------
@@ -567,7 +587,7 @@ def study_table(study: Study, summary: pd.DataFrame) -> str:
     curves = list(dict.fromkeys(summary[study.by]))
     lines = [
         f"{study.title}. {study.value_label}, mean (standard error) over {summary['n'].max()} "
-        "trials.",
+        "trials." + (f" {covered}." if covered else ""),
         "",
         f"| dataset | {study.axis_label} | {' | '.join(curves)} |",
         f"|---|---|{'---|' * len(curves)}",
@@ -581,14 +601,14 @@ def study_table(study: Study, summary: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
+def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figure:
     """Draw a panel per dataset and a curve with a band of one standard error per method.
 
     Parameters
     ----------
     study
         The study.
-    summary
+    summary, covered
         As for :func:`study_table`.
 
     Returns
@@ -644,7 +664,7 @@ def study_figure(study: Study, summary: pd.DataFrame) -> Figure:
         hspace=0.25,
         wspace=0.22,
     )
-    figure.suptitle(study.title)
+    figure.suptitle("\n".join(filter(None, [study.title, covered])))
     figure.legend(
         handles,
         labels,

@@ -16,7 +16,9 @@ _NO_CELL = "–"
 NOTHING_PRINTED = "No cell has a printed number to compare with."
 
 
-def text_table(comparison: pd.DataFrame, setting: TableSetting, colour: bool = False) -> str:
+def text_table(
+    comparison: pd.DataFrame, setting: TableSetting, colour: bool = False, covered: str = ""
+) -> str:
     """Render our table for a terminal.
 
     Parameters
@@ -27,6 +29,8 @@ def text_table(comparison: pd.DataFrame, setting: TableSetting, colour: bool = F
         The table's blocks.
     colour : bool
         Whether to use ANSI codes; without them boldface is shown by brackets.
+    covered : str
+        How many cells are there, if not all.
 
     Returns
     -------
@@ -52,7 +56,8 @@ def text_table(comparison: pd.DataFrame, setting: TableSetting, colour: bool = F
 
     shown = "" if colour else "; [ ] = boldface"
     caption = f"Accuracy in percent, mean (standard error) over {_trials(comparison)}{shown}"
-    return f"{setting.title}\n{caption}\n\n" + _text_grid(comparison, setting, cell)
+    heading = "\n".join(filter(None, [setting.title, caption, covered]))
+    return f"{heading}\n\n" + _text_grid(comparison, setting, cell)
 
 
 def text_diff(comparison: pd.DataFrame, setting: TableSetting, colour: bool = False) -> str:
@@ -94,13 +99,15 @@ def text_diff(comparison: pd.DataFrame, setting: TableSetting, colour: bool = Fa
     return f"{caption}\n\n" + _text_grid(comparison, setting, cell)
 
 
-def text_headline(headline: Headline) -> str:
+def text_headline(headline: Headline, covered: str = "") -> str:
     """Render the headline figures as plain text.
 
     Parameters
     ----------
     headline : Headline
         From :func:`pu_shift.experiment.compare.headline`.
+    covered : str
+        How many cells are there, if not all.
 
     Returns
     -------
@@ -125,6 +132,7 @@ def text_headline(headline: Headline) -> str:
     lines = [
         f"Consistent with the paper: {_figures(headline)}, "
         f"boldface agrees on {_percent(headline.bold_agreement)}"
+        + (f" ({covered})" if covered else "")
     ]
     lines += [f"  {group.Index:<{width}}  {_figures(group)}" for group in groups.itertuples()]
     lines += ["Ceiling: what a protocol identical to the authors' would get, trials being random"]
@@ -132,7 +140,10 @@ def text_headline(headline: Headline) -> str:
 
 
 def markdown_table(
-    comparison: pd.DataFrame, setting: TableSetting, headline: Headline | None = None
+    comparison: pd.DataFrame,
+    setting: TableSetting,
+    headline: Headline | None = None,
+    covered: str = "",
 ) -> str:
     """Render ``table.md``: our table, then the differences if there is a printed table.
 
@@ -144,6 +155,8 @@ def markdown_table(
         The table's blocks.
     headline : Headline, optional
         The figures to put below; None if no cell has a printed number.
+    covered : str
+        How many cells are there, if not all.
 
     Returns
     -------
@@ -174,15 +187,19 @@ def markdown_table(
         return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 
     caption = f"Accuracy in percent, mean (standard error) over {_trials(comparison)}."
+    caption += f" {covered}." if covered else ""
     lines = [f"# {setting.title}", "", caption, "", *grid(lambda row: _mean(row, "**{}**"))]
     if headline is not None:
         lines += ["", "## Difference from the paper in points (\\* = not consistent)", ""]
         lines += grid(lambda row: _delta(row).strip().replace("*", "\\*"))
-        lines += ["", *(f"- {line.strip()}" for line in text_headline(headline).splitlines())]
+        lines += [
+            "",
+            *(f"- {line.strip()}" for line in text_headline(headline, covered).splitlines()),
+        ]
     return "\n".join(lines) + "\n"
 
 
-def latex_table(comparison: pd.DataFrame, setting: TableSetting) -> str:
+def latex_table(comparison: pd.DataFrame, setting: TableSetting, covered: str = "") -> str:
     r"""Render ``table.tex``: our table as the paper sets it, in LaTeX without packages.
 
     Parameters
@@ -191,6 +208,8 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting) -> str:
         From :func:`pu_shift.experiment.compare.compare`.
     setting : TableSetting
         The table's blocks.
+    covered : str
+        How many cells are there, if not all.
 
     Returns
     -------
@@ -235,7 +254,9 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting) -> str:
             r"\centering\footnotesize",
             rf"\caption{{{title}. Mean accuracy and standard error over "
             rf"{_trials(comparison)}. Bold: the best and all that a one-sided Welch t-test at "
-            r"5\,\% does not find worse.}\smallskip",
+            r"5\,\% does not find worse."
+            + (f" {_latex(covered)}." if covered else "")
+            + r"}\smallskip",
             r"\setlength{\tabcolsep}{3pt}",
             rf"\begin{{tabular}}{{|l|l|{'l|' * len(methods)}}}",
             r"\hline",

@@ -1,5 +1,6 @@
 """A root folder of one's own, and a web server that can misbehave."""
 
+import contextlib
 import http.server
 import threading
 
@@ -14,19 +15,20 @@ def home(tmp_path, monkeypatch):
     """Root of a made-up source tree that knows only the tiny dataset."""
     monkeypatch.setattr(store, "CHECKOUT", tmp_path / "main")
     monkeypatch.setattr(registry, "_SPECS", (tiny.spec(),))
-    monkeypatch.delenv("PU_SHIFT_DATA", raising=False)
+    for name in ("PU_SHIFT_DATA", "PU_SHIFT_CACHE", "PU_SHIFT_FETCH", "PU_SHIFT_MIRROR"):
+        monkeypatch.delenv(name, raising=False)
     store.raw_folder().mkdir(parents=True)
     return tmp_path / "main"
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """Answers by the first part of the path: /serve, /cut, /stall, /redirect, /404 ..."""
+    """Answers by the first part of the path: /serve, /cut, /stall, /trickle, /redirect, /404 ..."""
 
     def do_GET(self):
         # First, so that whoever has an answer finds its request recorded.
         self.server.requests.append(self.path)
         _, action, _ = self.path.split("/", 2)
-        body = self.server.body
+        body = self.server.pages.get(self.path, self.server.body)
         if action == "redirect":
             self.send_response(302)
             self.send_header("Location", self.server.target)
@@ -38,8 +40,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if action != "unsized":
                 self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body if action in ("serve", "unsized") else body[: len(body) // 2])
+            whole = action in ("serve", "unsized") or self.path in self.server.pages
+            self.wfile.write(body if whole else body[: len(body) // 2])
             self.wfile.flush()
+            while action == "trickle" and not self.server.release.wait(0.1):
+                with contextlib.suppress(OSError):
+                    self.wfile.write(b"x")
             if action == "stall":
                 self.server.release.wait(20)
 
@@ -55,6 +61,7 @@ def server(monkeypatch):
     monkeypatch.setattr(sources, "TIMEOUT", 0.5)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         server.body, server.target, server.requests = tiny.libsvm(), "", []
+        server.pages = {}
         server.release = threading.Event()
         server.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))

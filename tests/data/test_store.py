@@ -41,21 +41,22 @@ def names(folder):
 
 
 def test_folders_are_searched_in_order(home, tmp_path, monkeypatch, caplog):
-    shared = tmp_path / "shared" / "datasets"
-    check(put(tiny.libsvm(), folder=shared))
     check(put(tiny.libsvm()))
     one, two = tmp_path / "one", tmp_path / "two"
     monkeypatch.setenv("PU_SHIFT_DATA", os.pathsep.join(map(str, [one, two])))
     check(put(tiny.libsvm(), folder=two))
     assert f"PU_SHIFT_DATA names {one}, which is not a folder" in caplog.text
     check(put(tiny.libsvm(), folder=one))
-    assert search_path() == [one, two, home / "datasets" / "raw", shared]
+    assert search_path() == [one, two, home / "datasets" / "raw"]
     assert [copy.paths[0].parent for copy in copies("tiny")] == search_path()
+    monkeypatch.setenv("PU_SHIFT_CACHE", str(tmp_path / "other"))
+    assert search_path() == [one, two, tmp_path / "other"]
 
 
 def test_an_installed_package_uses_the_user_s_cache(monkeypatch, tmp_path):
     monkeypatch.setattr(store, "CHECKOUT", None)
-    monkeypatch.delenv("PU_SHIFT_DATA", raising=False)
+    for name in ("PU_SHIFT_DATA", "PU_SHIFT_CACHE"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert search_path() == [tmp_path / "pu-shift"]
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -177,12 +178,16 @@ def test_arrays_are_kept_and_mapped_until_the_file_changes(home, monkeypatch):
         data = load("tiny")
         assert isinstance(data.X, np.memmap)
         check(path, data)
-        other = put(tiny.libsvm(), folder=home.parent / "shared" / "datasets")
+        mine = home.parent / "mine"
+        other = put(tiny.libsvm(), folder=mine)
         path.unlink()
+        monkeypatch.setenv("PU_SHIFT_DATA", str(mine))
         check(other)  # the same bytes elsewhere
+    monkeypatch.setenv("PU_SHIFT_DATA", "")
     put(FEWER)
     assert "tiny.txt.bad" not in names(store.raw_folder())
-    check(other)
+    with pytest.raises(DataError, match="rejected"):
+        load("tiny")
     assert "tiny.txt.bad" in names(store.raw_folder())
 
 
@@ -285,6 +290,54 @@ def test_sources_are_tried_in_turn(home, server, monkeypatch, caplog):
     assert names(store.raw_folder()) == ["tiny.txt", "tiny.txt.bad"]
     check(store.raw_folder() / "tiny.txt", load("tiny", offline=True))
     assert len(server.requests) == 3
+
+
+def sparse_arff(X, y):
+    """Write a sparse ARFF file as OpenML does, the label in front."""
+    names = "".join(f"@ATTRIBUTE X{j} NUMERIC\n" for j in range(1, X.shape[1] + 1))
+    rows = (
+        ", ".join(
+            ["0 1"] * int(label == 1) + [f"{j} {float(v)!r}" for j, v in enumerate(row, 1) if v]
+        )
+        for row, label in zip(X, y)
+    )
+    lines = "".join(f"{{{row}}}\n" for row in rows)
+    return f"% joined\n@RELATION t\n@ATTRIBUTE Y {{-1, 1}}\n{names}@DATA\n{lines}".encode()
+
+
+def test_the_published_rows_are_found_among_others_or_nothing_is(home, server, monkeypatch):
+    layout = Layout(("tiny.arff",), "table", part=True, exact=True)
+    use(monkeypatch, web(server, save_as="tiny.arff"), layouts=(layout,))
+    around = np.concatenate([tiny.X[5:9], tiny.X, tiny.X[:3]])
+    labels = np.concatenate([tiny.Y[5:9], tiny.Y, tiny.Y[:3]])
+    changed = around.copy()
+    changed[20, 1] += 0.125
+    server.body = sparse_arff(changed, labels)
+    with pytest.raises(DataError, match="expected the 40 published rows among 47, found other"):
+        load("tiny")
+    server.body = sparse_arff(around, labels)
+    check(store.raw_folder() / "tiny.arff")
+    # A table with a column per feature serves as well.
+    (store.raw_folder() / "tiny.arff").write_bytes(
+        b"@relation t\n@data\n" + tiny.table(around, labels)
+    )
+    check(store.raw_folder() / "tiny.arff")
+
+
+def test_a_mirror_of_one_s_own_is_asked_first(home, server, monkeypatch):
+    use(monkeypatch, web(server, "404"))
+    monkeypatch.setenv("PU_SHIFT_MIRROR", f"{server.url}/serve")
+    check(store.raw_folder() / "tiny.txt")
+    assert server.requests == ["/serve/tiny.txt"]
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", "0", "no"])
+def test_fetching_can_be_switched_off(home, server, monkeypatch, value):
+    use(monkeypatch, web(server))
+    monkeypatch.setenv("PU_SHIFT_FETCH", value)
+    with pytest.raises(DataError, match="tiny is not here\n"):
+        load("tiny")
+    assert server.requests == []
 
 
 def test_an_archive_is_fetched_and_read(home, server, monkeypatch):

@@ -2,6 +2,7 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -20,6 +21,7 @@ def test_quickstart(tmp_path, capsys):
     assert (tmp_path / "q.png").read_bytes()[1:4] == b"PNG"
 
 
+@pytest.mark.needs_data("magic")
 def test_screening_by_month(tmp_path, capsys):
     arguments = ["--trials", "2", "--figure", str(tmp_path / "m.png")]
     ignored, prior_told, all_told = load_example("screening_by_month").main(arguments)
@@ -30,6 +32,7 @@ def test_screening_by_month(tmp_path, capsys):
     assert (tmp_path / "m.png").read_bytes()[1:4] == b"PNG"
 
 
+@pytest.mark.needs_data("MNIST")
 def test_mnist_nnpu(capsys):
     example = load_example("mnist_nnpu")
     results = example.main(["--trials", "1", "--steps", "100", "--units", "50", "--hidden", "1"])

@@ -15,7 +15,7 @@ from pu_shift.experiment.settings import TRIAL
 from pu_shift.experiment.store import read_trials
 
 ROOT = Path(__file__).resolve().parents[2]
-DATASETS = ["banana", "magic"]
+DATASETS = ["banana", "cod-rna"]
 # Every part of the protocol at work, each small.
 FAST = {
     "n_p": 100,

@@ -20,8 +20,9 @@ from pu_shift import data
 from pu_shift.experiment import claims, cli, outputs, runner
 from pu_shift.experiment.cli import all_tables_main, custom_main, table_main
 from pu_shift.experiment.compare import load_paper_table
-from pu_shift.experiment.settings import METHODS, TABLES
+from pu_shift.experiment.settings import DATASETS, METHODS, TABLES
 from pu_shift.experiment.store import write_atomic
+from tests import stand_ins
 from tests.experiment.engine import (
     FAST,
     ROOT,
@@ -44,6 +45,12 @@ def fast(tmp_path):
     path = tmp_path / "fast.json"
     path.write_text(json.dumps(FAST), encoding="utf-8")
     return ["--protocol", str(path), "--methods", "p/u uLSIF", "--trials", "2", "--jobs", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _rows_are_open():
+    """Open the data first: made-up rows are reported when they are, see conftest.py."""
+    runner.open_dataset("banana", None)
 
 
 @pytest.fixture
@@ -148,6 +155,71 @@ def test_missing_data_is_one_line_that_says_what_to_do(one_table, capsys, monkey
     monkeypatch.setattr(runner.data, "load", lambda name: data.store.load(name, offline=True))
     assert table_main(1, one_table) == 2
     assert_one_line(capsys, "banana is not here; download .*PU_SHIFT_DATA")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The only place where data are looked for, empty."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name, value in {"DATA": "", "CACHE": str(folder), "FETCH": "off"}.items():
+        monkeypatch.setenv(f"PU_SHIFT_{name}", value)
+    runner.open_dataset.cache_clear()
+    yield folder
+    runner.open_dataset.cache_clear()
+
+
+def test_a_table_runs_on_what_can_be_had_and_grows(fast, folder, tmp_path, capsys, monkeypatch):
+    out, tasks, run_task = tmp_path / "out", [], runner.run_task
+    monkeypatch.setattr(
+        runner, "run_task", lambda *arguments: tasks.append(arguments[0]) or run_task(*arguments)
+    )
+    stand_ins.write_banana(folder)
+    arguments = [*fast, "--out", str(out)]
+    assert table_main(1, arguments) == 0
+    assert {task.dataset for task in tasks} == {"banana"}
+    printed = capsys.readouterr()
+    for name in ("ijcnn1", "MNIST", "susy", "cod-rna", "magic"):
+        for text in (printed.out, printed.err):  # after the table and before the run
+            (line,) = [line for line in text.splitlines() if line.startswith(f"{name} is not here")]
+            assert "download https://" in line
+            assert f"into {folder}" in line
+    covered = "3 of 108 cells; ijcnn1, MNIST, susy, cod-rna, magic were not available"
+    assert printed.out.count(covered) == 2  # of the table, and of the headline
+    assert covered in (out / "table.md").read_text(encoding="utf-8")
+    assert covered in (out / "table.tex").read_text(encoding="utf-8")
+    summary = pd.read_csv(out / "summary.csv")
+    assert (len(summary), (summary["n"] == 0).sum()) == (18, 15)
+    assert summary["dataset"].tolist() == [*DATASETS] * 3
+    assert summary.loc[summary["n"] == 0, "mean"].isna().all()
+    assert table_main(1, [*arguments, "--check", "--quiet"]) == 1
+    assert f"check: failed, {covered}" in capsys.readouterr().err
+
+    stand_ins.write_cod_rna(folder)
+    runner.open_dataset.cache_clear()
+    tasks.clear()
+    before = rows(out)
+    assert table_main(1, [*arguments, "--quiet"]) == 0
+    assert {task.dataset for task in tasks} == {"cod-rna"}
+    assert len(before.merge(rows(out))) == len(before)
+    covered = "6 of 108 cells; ijcnn1, MNIST, susy, magic were not available"
+    assert covered in (out / "table.md").read_text(encoding="utf-8")
+
+
+def test_without_any_dataset_there_is_no_table(fast, folder, tmp_path, capsys):
+    assert all_tables_main([*fast, "--out", str(tmp_path / "out")]) == 2
+    *missing, last = capsys.readouterr().err.splitlines()
+    assert [line.split(" is not here")[0] for line in missing] == list(DATASETS)
+    assert last == "error: no dataset can be had"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dataset_that_was_named_must_be_there(fast, folder, tmp_path, capsys):
+    stand_ins.write_banana(folder)
+    named = ["--datasets", "banana", "susy", "--quiet", "--out", str(tmp_path / "out")]
+    assert table_main(1, [*fast, *named]) == 2
+    assert_one_line(capsys, "susy is not here; download .*susy.zip.*PU_SHIFT_DATA")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_full_disk_is_a_one_line_error(one_table, capsys, monkeypatch):
@@ -353,7 +425,7 @@ def test_check_of_all_tables_pools_their_cells(fast, tmp_path, capsys):
 
 def test_an_unknown_table_is_a_one_line_error(capsys):
     assert run_to_exit(all_tables_main, ["--tables", "8"]) == 2
-    assert_one_line(capsys, "argument --tables: invalid choice: 8")
+    assert_one_line(capsys, "argument --tables: invalid choice: '?8'?")
 
 
 def test_every_option_is_explained(capsys):
@@ -371,7 +443,8 @@ def slow(tmp_path):
     """Arguments of a run that lasts long enough to be interrupted."""
     path = tmp_path / "slow.json"
     path.write_text(json.dumps(SLOW), encoding="utf-8")
-    return ["--protocol", path, "--datasets", "banana", "--trials", 40, "--methods", "Sq-Ker"]
+    mine = write_table(tmp_path / "mine.csv", header="", label=-1)
+    return ["--protocol", path, "--datasets", mine, "--trials", 40, "--methods", "Sq-Ker"]
 
 
 def test_ctrl_c_keeps_the_finished_trials(slow, tmp_path):

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pu_shift.experiment import studies
+from pu_shift.experiment import runner, studies
 from pu_shift.experiment.studies import ALPHAS, GIVEN_PRIORS, STUDIES, study_figure, study_main
+from tests import stand_ins
 
 SMALL = {"n_p": 60, "n_u": 200, "n_steps": 60, "ker_steps": 60, "n_centers": 20, "ker_centers": 20}
 
@@ -74,7 +75,7 @@ def test_trials_do_not_depend_on_the_number_of_workers(run, tmp_path):
 
 @pytest.mark.parametrize("cut", [0, 700, 1203])
 def test_a_study_that_was_stopped_goes_on_to_the_same_numbers(run, tmp_path, monkeypatch, cut):
-    arguments = ("--methods", "p/u uLSIF", "--datasets", "magic", "banana", "--quiet")
+    arguments = ("--methods", "p/u uLSIF", "--datasets", "cod-rna", "banana", "--quiet")
     run("robustness", *arguments, folder="whole")
     out = tmp_path / "stopped"
     out.mkdir()
@@ -95,7 +96,7 @@ def test_a_study_that_was_stopped_goes_on_to_the_same_numbers(run, tmp_path, mon
     )
     run("robustness", *arguments, folder="stopped")
     finished = max(content.count(b"\n") - 1, 0) // len(GIVEN_PRIORS)
-    tasks = [(trial, dataset) for trial in (0, 1) for dataset in ("magic", "banana")]
+    tasks = [(trial, dataset) for trial in (0, 1) for dataset in ("cod-rna", "banana")]
     assert seen == tasks[finished:]
     for name in ("trials.csv", "summary.csv", "table.md"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -183,3 +184,22 @@ def test_every_dataset_has_a_panel_and_every_method_a_curve():
     assert [axes.get_title() for axes in figure.axes] == ["banana", "magic", "susy", "mine"]
     # Two curves and the line of the constant classifier.
     assert all(len(axes.lines) == 3 for axes in figure.axes)
+
+
+def test_a_study_runs_on_what_can_be_had(tmp_path, capsys, monkeypatch):
+    folder, out = tmp_path / "data", tmp_path / "out"
+    folder.mkdir()
+    stand_ins.write_banana(folder)
+    for name, value in {"DATA": "", "CACHE": str(folder), "FETCH": "off"}.items():
+        monkeypatch.setenv(f"PU_SHIFT_{name}", value)
+    runner.open_dataset.cache_clear()
+    arguments = ["--methods", "p/u uLSIF", "--trials", "1", "--jobs", "1", "--out", str(out)]
+    assert study_main("robustness", arguments) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("susy is not here; download ") == 1
+    assert printed.err.count("susy is not here; download ") == 1
+    covered = "19 of 114 points; ijcnn1, MNIST, susy, cod-rna, magic were not available"
+    assert covered in (out / "table.md").read_text(encoding="utf-8")
+    assert study_main("robustness", [*arguments, "--datasets", "susy", "--quiet"]) == 2
+    assert "error: susy is not here" in capsys.readouterr().err
+    runner.open_dataset.cache_clear()
