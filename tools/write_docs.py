@@ -7,6 +7,7 @@ made anew from the committed results. `--check` only says which files differ.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -27,28 +28,9 @@ from pu_shift.experiment.tables import text_diff, text_table
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
-FILLED = ("README.md", "docs/REPRODUCTION.md", "docs/which_method.md")
+FILLED = ("README.md", "docs/REPRODUCTION.md", "docs/SPEED.md", "docs/which_method.md")
 # Our models count as better than the printed ones from this mean difference on.
 BETTER = 2.0
-# Choices whose effect the reproduction page shows for each dataset.
-CHOICES = (
-    ("standardised features", ("u/p uLSIF", "p/u uLSIF", "DH-Lin", "Sq-Lin")),
-    ("every feature in [0, 1]", ("p/u uLSIF", "DH-Lin", "Sq-Lin")),
-    ("features over the largest of all", ("DH-Lin", "Sq-Lin")),
-    ("coefficients clipped at 0", ("u/p uLSIF", "p/u uLSIF")),
-    ("λ of uLSIF from 1e-3", ("u/p uLSIF", "p/u uLSIF")),
-    ("uLSIF widths 1e-3 … 10, absolute", ("u/p uLSIF", "p/u uLSIF")),
-    ("random (LeCun) initial weights", ("DH-Lin", "Sq-Lin", "DH-Ker", "Sq-Ker")),
-    ("non-negative risk (max)", ("DH-Lin", "Sq-Lin", "DH-Ker", "Sq-Ker")),
-    ("non-negative risk (ascent)", ("DH-Lin", "Sq-Lin", "DH-Ker", "Sq-Ker")),
-    ("λ of Lin 0 only", ("DH-Lin", "Sq-Lin")),
-    ("λ of Lin 0.1, 1, 10", ("DH-Lin", "Sq-Lin")),
-    ("twice the steps", ("DH-Lin", "Sq-Lin", "DH-Ker", "Sq-Ker")),
-    ("λ of Lin 0 only, ten times the steps", ("DH-Lin", "Sq-Lin")),
-    ("Ker without a bias", ("DH-Ker", "Sq-Ker")),
-    ("Ker bases not scaled", ("DH-Ker", "Sq-Ker")),
-    ("Ker converged: width 1/2, λ 1e-2, 100 centres, not scaled", ("Sq-Ker",)),
-)
 # Wrong test priors that the guide shows.
 WRONG = (0.3, 0.4, 0.6, 0.7)
 
@@ -63,15 +45,6 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
     """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def both(cell: pd.Series) -> str:
-    """Return a cell as ours / printed, marked when not consistent."""
-    mark = "" if cell["consistent"] else " *"
-    return (
-        f"{cell['mean']:.1f} ({cell['se']:.1f}) / "
-        f"{cell['paper_mean']:.1f} ({cell['paper_se']:.1f}){mark}"
-    )
 
 
 def seen_block() -> str:
@@ -130,37 +103,6 @@ def agreement_block() -> str:
     return markdown(["method", *DATASETS, "all"], [*rows, row("**all**", cells)])
 
 
-def table1_block() -> str:
-    """Return Table 1, ours beside the printed."""
-    cells = printed()
-    cells = cells[cells["table"] == 1].set_index(["given_prior", "dataset", "method"])
-    rows = [
-        [dataset, f"{block.given_prior:g}"]
-        + [both(cells.loc[(block.given_prior, dataset, method)]) for method in METHODS]
-        for block in TABLES[1].blocks
-        for dataset in DATASETS
-    ]
-    return markdown(["dataset", "π_g", *METHODS], rows)
-
-
-def inconsistent_block() -> str:
-    """Return every cell that is not consistent."""
-    cells = printed()
-    cells = cells[~cells["consistent"].astype(bool)]
-    rows = []
-    for method in METHODS:
-        for dataset in DATASETS:
-            part = cells[(cells["method"] == method) & (cells["dataset"] == dataset)]
-            found = [
-                f"{cell['prior']:g}→{cell['test_prior']:g} ({cell['given_prior']:g}) "
-                f"{cell['mean']:.1f}/{cell['paper_mean']:.1f}"
-                for _, cell in part.iterrows()
-            ]
-            if found:
-                rows.append([method, dataset, "; ".join(found)])
-    return markdown(["method", "dataset", "π→π′ (π_g) ours/printed"], rows)
-
-
 def better_block() -> str:
     """Return where ours are better than printed."""
     cells = printed()
@@ -183,46 +125,6 @@ def claims_block() -> str:
         for mine, theirs in zip(ours, judge(printed_cells()))
     ]
     return markdown(["", "claim", "our trials, Tables 1–7", "printed Tables 1–7"], rows)
-
-
-def ablation_block() -> str:
-    """Return what each choice of the protocol changes."""
-    return (ROOT / "results/protocol_search/ablation.md").read_text(encoding="utf-8").strip()
-
-
-def choices_block() -> str:
-    """Return the mean difference on each dataset when a choice is made otherwise."""
-    cells = pd.read_csv(ROOT / "results/protocol_search/ablation_datasets.csv")
-    cells = cells.set_index(["variant", "method", "dataset"])["mean_delta"]
-
-    def row(variant: str, method: str) -> list[str]:
-        return [variant, method, *(f"{cells[variant, method, d]:+.1f}" for d in DATASETS)]
-
-    rows = [row("chosen protocol", method) for method in METHODS]
-    rows += [row(variant, method) for variant, methods in CHOICES for method in methods]
-    return markdown(["choice", "method", *DATASETS], rows)
-
-
-def rules_block() -> str:
-    """Return the best rules for the width of the Ker models, one of each kind."""
-    rules = pd.read_csv(
-        ROOT / "results/protocol_search/ker_rules.csv", dtype={"lams": str}, keep_default_na=False
-    )
-    best = rules.drop_duplicates(["scaling", "n_widths", "direction"])
-    rows = [
-        [
-            rule.scaling,
-            str(rule.centers),
-            str(rule.step),
-            rule.widths.replace(" ", ", "),
-            f"{rule.direction} λ {rule.lams.replace(' ', ' … ')}" if rule.direction else "",
-            f"{rule.distance_dh:.2f} · {rule.consistent_dh}",
-            f"{rule.distance_sq:.2f} · {rule.consistent_sq}",
-        ]
-        for rule in best.itertuples()
-    ]
-    table = markdown(["bases", "centres", "steps", "widths", "by", "DH-Ker", "Sq-Ker"], rows)
-    return f"{rules['rules'].sum():,} rules scored; of each kind the best.\n\n{table}"
 
 
 def study(name: str) -> tuple[pd.DataFrame, int]:
@@ -318,22 +220,27 @@ def estimated_block() -> str:
     )
 
 
+def speed_block() -> str:
+    """Return the tables of the benchmarks."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from report import render
+
+    results = (ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8")
+    return render(json.loads(results)).strip()
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "seen": seen_block,
     "headline": headline_block,
     "seed1": lambda: headline_block("seed1"),
     "agreement": agreement_block,
-    "table1": table1_block,
-    "inconsistent": inconsistent_block,
     "better": better_block,
     "claims": claims_block,
-    "ablation": ablation_block,
-    "choices": choices_block,
-    "rules": rules_block,
     "told": told_block,
     "asymmetric": asymmetric_block,
     "equivalence": equivalence_block,
     "estimated": estimated_block,
+    "speed": speed_block,
 }
 
 
