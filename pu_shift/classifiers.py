@@ -59,12 +59,12 @@ from pu_shift.kernels import (
     median_distance,
     squared_distances,
 )
-from pu_shift.links import GaussianKernelModel, LinearModel
+from pu_shift.links import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.losses import LOSSES
 from pu_shift.model_selection import cross_validate
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk
-from pu_shift.training import score_rows, train
+from pu_shift.training import train
 from pu_shift.ulsif import BASES, ULSIF, GridEdgeWarning
 
 SURROGATES = tuple(name for name in LOSSES if name != "zero_one")
@@ -686,7 +686,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.model_, self.width_, self.lam_, scores = fitted
         self.slope_ = np.nan
         if self.loss == "double_hinge":
-            self.slope_ = _platt_slope(*scores, _as_shift(condition))
+            self.slope_ = _platt_slope(scores[0], scores[1], _as_shift(condition))
         self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
 
     def _fit_all(
@@ -710,11 +710,12 @@ class RiskMinimizationClassifier(_PUClassifier):
         )
         with chainer.using_device(device):
             if self.model is None:
-                return self._fit_basis(*device.send((X_p, X_u)), risk, lams, seed)
+                X_p, X_u = device.send((X_p, X_u))
+                return self._fit_basis(X_p, X_u, risk, lams, seed)
             X_p, X_u = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
             return [
                 self._fit_network(X_p, X_u, replace(risk, condition=one), lams, device, seed)
-                for one in risk.condition
+                for one in risk.conditions
             ]
 
     def _training_options(self, seed: Seed) -> dict[str, Any]:
@@ -740,7 +741,7 @@ class RiskMinimizationClassifier(_PUClassifier):
             centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
             widths = self._widths(X_p, X_u, centers, lams, seed)
-        best: list[Any] = [(np.inf, None)] * len(risk.condition)
+        best: list[Any] = [(np.inf, None)] * len(risk.conditions)
         for width in widths:
             features, scales = [X_p, X_u], 1.0
             if centers is not None:

@@ -11,7 +11,7 @@ from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.device import on_device
-from pu_shift.kernels import as_rows, gaussian_kernel
+from pu_shift.kernels import as_rows, gaussian_kernel, row_blocks
 
 
 class LinearModel(chainer.Link):
@@ -200,3 +200,64 @@ class MLP(chainer.Chain):
             x = getattr(self, f"norm{layer}")(getattr(self, f"linear{layer}")(x))
             x = chainer.functions.relu(x)
         return getattr(self, f"linear{self.n_hidden}")(x)[:, 0]
+
+
+def score_rows(model: chainer.Link, X: Any) -> Any:
+    """Score rows with a trained link, in blocks and without a graph.
+
+    Parameters
+    ----------
+    model
+        A link that scores rows.
+    X
+        (n, d) rows on the model's device.
+
+    Returns
+    -------
+    array
+        (n,) scores, or (n, K) of a stack.
+
+    Examples
+    --------
+    >>> score_rows(LinearModel(2), np.zeros((3, 2), dtype=np.float32)).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        return model.xp.concatenate(
+            [scores_of(model, block).array for block in row_blocks(X, 8192)]
+        )
+
+
+def scores_of(model: chainer.Link, rows: Any) -> chainer.Variable:
+    """Apply a link to rows: (n,) scores, also of a link that gives (n, 1), or (n, K).
+
+    Parameters
+    ----------
+    model
+        A link that scores rows.
+    rows
+        (n, d) rows on the model's device.
+
+    Returns
+    -------
+    chainer.Variable
+        The scores.
+
+    Raises
+    ------
+    ValueError
+        When the link gives something else.
+
+    Examples
+    --------
+    >>> scores_of(LinearModel(2, n_candidates=1), np.zeros((3, 2), dtype=np.float32)).shape
+    (3,)
+    """
+    scores = model(rows)
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = scores[:, 0]
+    if scores.ndim not in (1, 2) or len(scores) != len(rows):
+        raise ValueError(
+            f"model must give scores for each row, got shape {scores.shape} for {len(rows)} rows"
+        )
+    return scores

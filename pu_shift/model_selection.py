@@ -63,7 +63,8 @@ class CrossValidation:
         tuple of numpy.ndarray
             Scores of P and of U.
         """
-        weights, biases = self.weights[(slice(None), *place)], self.biases[place]
+        condition, lam = place
+        weights, biases = self.weights[:, condition, lam], self.biases[condition, lam]
         return tuple(
             to_numpy(rows @ weights[:, :-1] + biases[:-1])[np.arange(len(fold)), fold]
             for rows, fold in zip(features, folds)
@@ -110,16 +111,18 @@ def cross_validate(
     >>> result.risks.shape, result.weights.shape
     ((1, 2), (2, 1, 2, 5))
     """
-    conditions, n_folds = list(risk.condition), int(folds[0].max()) + 1
+    conditions, n_folds = risk.conditions, int(folds[0].max()) + 1
     shape = (len(conditions), len(lams), n_folds + 1)
     stacked = [one for one in conditions for _ in range(len(lams) * (n_folds + 1))]
     model = LinearModel(features[0].shape[1], len(stacked), dtype=features[0].dtype)
     model.to_device(chainer.backend.get_device_from_array(features[0]))
     repeats = (1, len(conditions) * len(lams))
     weights = [np.tile(training_weights(fold, n_folds, model.W.dtype), repeats) for fold in folds]
+    features_p, features_u = features
     train(
         model,
-        *features,
+        features_p,
+        features_u,
         replace(risk, condition=stacked),
         lam=np.tile(np.repeat(lams, n_folds + 1), len(conditions)),
         weights_p=weights[0],

@@ -36,7 +36,7 @@ undoes the over-fitting. With β = 0 both return the same value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -119,11 +119,13 @@ class Risk:
     """
 
     condition: Conditions
-    loss: str | Loss = "squared"
+    loss: Any = "squared"
     kind: str = "pu-shift-asym"
     correction: str | None = None
     beta: float = 0.0
     gamma: float = 1.0
+    _weights: Any = field(init=False, repr=False, compare=False)
+    _sent: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", get_loss(self.loss))
@@ -131,7 +133,12 @@ class Risk:
         non_negative("beta", self.beta)
         non_negative("gamma", self.gamma)
         object.__setattr__(self, "_weights", risk_weights(self.condition, self.kind))
-        object.__setattr__(self, "_sent", {})
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """The conditions as a list, of one or of K."""
+        one = isinstance(self.condition, Condition)
+        return [self.condition] if one else list(self.condition)  # type: ignore[list-item, arg-type]
 
     def _weights_beside(self, scores: Any) -> tuple[Any, Any, Any]:
         """Return π, a and b on the scores' device and of their dtype, sent there once."""

@@ -20,6 +20,7 @@ from pu_shift._seeds import Seed, child
 from pu_shift.candidates import check_grid
 from pu_shift.device import beside, on_device, to_numpy
 from pu_shift.kernels import as_rows, row_blocks
+from pu_shift.links import score_rows, scores_of
 from pu_shift.risks import Risk, row_weights
 
 # Entries of a parameter updated at a time, so that the passes over them stay in the cache.
@@ -47,13 +48,7 @@ class TrainingResult:
 
 
 class AMSGrad(chainer.optimizers.AMSGrad):
-    """Chainer's AMSGrad, whose arithmetic on the CPU is done in place.
-
-    Examples
-    --------
-    >>> AMSGrad(alpha=0.01).hyperparam.amsgrad
-    True
-    """
+    """Chainer's AMSGrad, whose arithmetic on the CPU is done in place."""
 
     def create_update_rule(self) -> chainer.optimizer.UpdateRule:
         """Return the rule of one parameter."""
@@ -87,22 +82,8 @@ class _InPlaceRule(chainer.optimizers.adam.AdamRule):
             value -= work
 
 
-class ColumnDecay:
-    r"""Optimiser hook: the gradient of λ/2‖w‖², with a λ for each column.
-
-    Parameters
-    ----------
-    lam
-        (K,) array on the parameters' device, or a number.
-
-    Examples
-    --------
-    >>> weights = chainer.Parameter(np.ones((2, 2), dtype=np.float32))
-    >>> weights.grad = np.zeros_like(weights.array)
-    >>> ColumnDecay(np.array([0.0, 0.5], dtype=np.float32))(None, weights)
-    >>> weights.grad.tolist()
-    [[0.0, 0.5], [0.0, 0.5]]
-    """
+class _ColumnDecay:
+    """Optimiser hook that adds λw, with a λ for each column, to a gradient."""
 
     name = "ColumnDecay"
     call_for_each_param = True
@@ -112,7 +93,6 @@ class ColumnDecay:
         self.lam = lam
 
     def __call__(self, rule: Any, param: chainer.Parameter) -> None:
-        """Add λw to the gradient of a parameter."""
         if param.grad is not None:
             # In blocks, whose products stay in the cache.
             size = max(1, BLOCK // max(1, param.size // len(param)))
@@ -150,7 +130,7 @@ def train(
         What is minimised.
     lam
         λ ≥ 0, one for all columns or one for each. Its gradient is λw, as Chainer's
-        ``WeightDecay`` adds it, on every parameter but those named ``b``.
+        ``WeightDecay`` adds it, on matrices of weights; biases do not decay.
     n_steps
         Number of updates.
     n_batches
@@ -226,7 +206,7 @@ def train(
             batch_weights = None if weights is None else weights.take(order, axis=0)
         # The types were checked above, for all steps.
         with chainer.using_config("train", True), chainer.using_config("type_check", False):
-            batch_risk = risk.of_batch(_scores(model, batch), batch_p, batch_weights)
+            batch_risk = risk.of_batch(scores_of(model, batch), batch_p, batch_weights)
             model.cleargrads()
             # Columns share no parameter: the gradient of the sum is each one's own.
             chainer.functions.sum(batch_risk).backward()
@@ -272,42 +252,6 @@ def pooled_batches(
             yield np.concatenate([part[is_positive], part[~is_positive]]), int(is_positive.sum())
 
 
-def score_rows(model: chainer.Link, X: Any) -> Any:
-    """Score rows with a trained link, in blocks and without a graph.
-
-    Parameters
-    ----------
-    model
-        A link that scores rows.
-    X
-        (n, d) rows on the model's device.
-
-    Returns
-    -------
-    array
-        (n,) scores, or (n, K) of a stack.
-
-    Examples
-    --------
-    >>> from pu_shift.links import LinearModel
-    >>> score_rows(LinearModel(2), np.zeros((3, 2), dtype=np.float32)).tolist()
-    [0.0, 0.0, 0.0]
-    """
-    with chainer.using_config("train", False), chainer.no_backprop_mode():
-        return model.xp.concatenate([_scores(model, block).array for block in row_blocks(X, 8192)])
-
-
-def _scores(model: chainer.Link, rows: Any) -> chainer.Variable:
-    scores = model(rows)
-    if scores.ndim == 2 and scores.shape[1] == 1:
-        scores = scores[:, 0]
-    if scores.ndim not in (1, 2) or len(scores) != len(rows):
-        raise ValueError(
-            f"model must give scores for each row, got shape {scores.shape} for {len(rows)} rows"
-        )
-    return scores
-
-
 def _joined_rows(model: chainer.Link, rows_p: Any, rows_u: Any) -> Any:
     """Check P and U and put one below the other."""
     dtype = next(model.params()).dtype
@@ -335,7 +279,7 @@ def _add_decay(model: chainer.Link, lam: float | Iterable[float], columns: int) 
         return
     for param in model.params():
         if param.ndim > 1:
-            param.update_rule.add_hook(ColumnDecay(beside(lams, param.array, param.dtype)))
+            param.update_rule.add_hook(_ColumnDecay(beside(lams, param.array, param.dtype)))
 
 
 def _snapshot(model: chainer.Link) -> dict[str, np.ndarray]:
@@ -345,7 +289,8 @@ def _snapshot(model: chainer.Link) -> dict[str, np.ndarray]:
 def _check_finite(model: chainer.Link) -> None:
     """Report a divergence; an infinite v̂ would leave the weights where they are, unseen."""
     for param in model.params():
-        for array in (param.array, param.update_rule.state["vhat"]):
+        state = param.update_rule.state or {}  # none before the first update
+        for array in (param.array, *state.values()):
             if not bool(model.xp.isfinite(array).all()):
                 raise ValueError(
                     "rows must be scaled, or learning_rate lowered: the training diverged"

@@ -44,10 +44,10 @@ from pu_shift.experiment.runner import (
 from pu_shift.experiment.settings import DATASETS, EXTRA_METHODS, METHODS
 from pu_shift.experiment.store import Columns, TrialStore, count, text, write_atomic
 from pu_shift.experiment.style import method_colour, method_dash
-from pu_shift.links import LinearModel
+from pu_shift.links import LinearModel, score_rows
 from pu_shift.priors import Condition, test_prior_from_alpha
 from pu_shift.risks import Risk
-from pu_shift.training import score_rows, train
+from pu_shift.training import train
 
 Rows = list[dict[str, Any]]
 ALPHAS = tuple(round(0.1 * i, 1) for i in range(1, 10))
