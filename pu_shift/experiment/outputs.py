@@ -10,7 +10,7 @@ import pandas as pd
 
 from pu_shift.experiment import figures, tables
 from pu_shift.experiment.compare import Headline, compare, headline, summarize
-from pu_shift.experiment.settings import BLOCK, DATASETS, EXTRA_METHODS, METHODS, TableSetting
+from pu_shift.experiment.settings import BLOCK, CELL, DATASETS, EXTRA_METHODS, METHODS, TableSetting
 from pu_shift.experiment.store import PathLike, write_atomic
 
 
@@ -186,10 +186,10 @@ def _with_missing(
     """Add the cells of the datasets that were not available, with n = 0, in printed order."""
     absent = [name for name in missing if _absent(name, [comparison])]
     methods = list(dict.fromkeys(comparison["method"]))
-    cells = pd.DataFrame(setting.cells(absent, methods)).assign(n=0)
+    cells = pd.DataFrame(setting.cells(absent, methods))
     if cells.empty:
         return comparison
-    whole = pd.concat([comparison, cells.reindex(columns=list(comparison))], ignore_index=True)
+    whole = comparison.merge(cells, on=CELL, how="outer").fillna({"n": 0})
     return printed_order(whole.astype(comparison.dtypes.to_dict()), setting)
 
 

@@ -128,7 +128,7 @@ class Browser:
         self.driver.get(self.address)
         self.run("localStorage.clear()")
         self.driver.get(self.address)
-        assert self.run("return document.documentElement.dataset.ready") == "true"
+        self.until(lambda: self.run("return document.documentElement.dataset.ready") == "true")
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
