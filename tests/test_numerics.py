@@ -19,6 +19,7 @@ from pu_shift import (
     DensityRatioClassifier,
     GaussianKernelModel,
     LinearModel,
+    Risk,
     RiskMinimizationClassifier,
     estimate_prior,
     train,
@@ -311,10 +312,10 @@ class TestTraining:
             model = LinearModel(3, dtype=dtype)
             if kernel:
                 model = GaussianKernelModel(X_p[:20], 2.0, dtype=dtype)
-            features = [model.features(X.astype(dtype)) for X in (X_p, X_u)]
-            result = train(model, *features, Condition(0.4, 0.6), loss=loss, lam=1e-3, n_steps=300)
-            assert result.weights.dtype == result.risks.dtype == dtype
-            found[dtype] = model(X_u.astype(dtype)).array, float(result.risks[0, 0])
+            rows = [X.astype(dtype) for X in (X_p, X_u)]
+            result = train(model, *rows, Risk(Condition(0.4, 0.6), loss), lam=1e-3, n_steps=300)
+            assert result.snapshots[0]["/W"].dtype == result.risks.dtype == dtype
+            found[dtype] = model(X_u.astype(dtype)).array, float(result.risks[0])
         # AMSGrad's quotient of small numbers carries rounding on: three digits.
         close(found[np.float32][0], found[np.float64][0], 2e-3)
         assert found[np.float32][1] == pytest.approx(found[np.float64][1], abs=1e-4)
@@ -325,7 +326,7 @@ class TestTraining:
         for repeat in (1, 2):
             model = LinearModel(3, dtype=np.float64)
             rows = [np.repeat(X, repeat, axis=0) for X in (X_p, X_u)]
-            train(model, *rows, Condition(0.4, 0.6), n_steps=200)
+            train(model, *rows, Risk(Condition(0.4, 0.6)), n_steps=200)
             weights.append(model.W.array)
         close(weights[1], weights[0], 1e-9)
 
@@ -334,9 +335,10 @@ class TestTraining:
     def test_hard_data_leave_the_risk_finite_and_lower(self, name, dtype):
         X_p, X_u = (X.astype(dtype) for X in hard_data(name))
         model = LinearModel(X_p.shape[1], dtype=dtype)
-        result = train(model, X_p, X_u, Condition(0.4, 0.6), loss="logistic", record=[0, 200])
-        assert np.isfinite(result.objectives).all()
-        assert np.isfinite(result.weights).all()
+        risk = Risk(Condition(0.4, 0.6), "logistic")
+        result = train(model, X_p, X_u, risk, record=[0, 200])
+        assert np.isfinite(result.risks).all()
+        assert np.isfinite(result.snapshots[1]["/W"]).all()
 
     @pytest.mark.parametrize(
         ("model", "factor", "rate"), [(None, 1e15, 1e-2), (MLP(3, 8, 1), 1.0, 1e30)]
@@ -358,7 +360,7 @@ class TestTraining:
             # AMSGrad moves each of two equal weights as far as one: half the step.
             model = LinearModel(3 * repeat, dtype=dtype)
             rate = 1e-2 / repeat
-            train(model, *rows, Condition(0.4, 0.6), n_steps=3000, learning_rate=rate)
+            train(model, *rows, Risk(Condition(0.4, 0.6)), n_steps=3000, learning_rate=rate)
             scores.append(model(rows[1]).array)
         close(scores[1], scores[0], 1e-2)
 
