@@ -24,7 +24,12 @@ from scipy.stats import rankdata
 
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._seeds import Seed, child
-from pu_shift.candidates import assign_folds, training_weights
+from pu_shift.candidates import (
+    PRIOR_LAMS,
+    PRIOR_WIDTH_FACTORS,
+    assign_folds,
+    training_weights,
+)
 from pu_shift.kernels import (
     as_rows,
     choose_centers,
@@ -38,9 +43,6 @@ from pu_shift.ulsif import ULSIF, GridEdgeWarning
 METHODS = ("auto", "pen-l1", "km2")
 TRANSFORMS = ("raw", "score")
 THETAS = np.linspace(0.005, 0.995, 199)
-LAMS = (1e-3, 1e-2, 1e-1, 1.0)
-# Scores are ranks on a line, where the kernel may be narrow.
-WIDTH_FACTORS = {"raw": (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0), "score": (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)}
 # Of KM2: the range of its λ, the accuracy to which it is found, and the share
 # of the last slope in the threshold on the slope (Ramaswamy et al., 2016).
 KM2_RANGE, KM2_ACCURACY, KM2_SHARE = (1.0, 10.0), 0.04, 0.2
@@ -143,7 +145,7 @@ def estimate_prior(
         transform = "score" if method == "auto" else "raw"
     if transform == "score":
         X_p, X_u = _scores(X_p, X_u, child(seed, 1))
-    factors = np.array(WIDTH_FACTORS[transform])
+    factors = np.array(PRIOR_WIDTH_FACTORS[transform])
     if method == "auto":
         once_p, once_u = (np.ones((len(X), 1)) for X in (X_p, X_u))
         (largest,) = _penalized_l1(X_p, X_u, once_p, once_u, factors, child(seed, 4))
@@ -256,7 +258,7 @@ def _penalized_l1(
             trained = np.maximum(0.0, THETAS[:, None, None] * train_p - train_u)
             excess = THETAS[:, None, None] * held_p - held_u
             score = (trained * excess).sum(axis=1).mean(axis=1)
-            penalty = np.maximum(penalty, np.max([score / lam for lam in LAMS], axis=0))
+            penalty = np.maximum(penalty, np.max([score / lam for lam in PRIOR_LAMS], axis=0))
         estimates[b] = THETAS[np.argmin(penalty - THETAS)]
     return estimates
 
