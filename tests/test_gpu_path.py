@@ -104,12 +104,8 @@ def transfers():
 
 
 def test_the_gpu_computes_what_the_cpu_does(transfers):
+    assert transfers["gpu"] == transfers["cpu"]
     assert len(transfers["cpu"]) == 18
-    for here, there in zip(transfers["cpu"], transfers["gpu"]):
-        # Rounding may decide between two λ, and move a test row across the boundary.
-        assert float(there["accuracy"]) == pytest.approx(float(here["accuracy"]), abs=0.4)
-        same = ("prior", "test_prior", "given_prior", "method", "width", "step")
-        assert [there[name] for name in same] == [here[name] for name in same]
 
 
 def test_training_does_not_move_rows_at_every_step(transfers):
