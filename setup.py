@@ -28,7 +28,7 @@ setup(
     package_dir={"pu_shift.paper_tables": "paper_tables"},
     package_data={
         "pu_shift": ["py.typed"],
-        "pu_shift.experiment": ["report_assets/*"],
+        "pu_shift.report": ["assets/*"],
         "pu_shift.paper_tables": ["*.csv"],
     },
     python_requires=">=3.10,<3.16",

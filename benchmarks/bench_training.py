@@ -10,8 +10,8 @@ from peers_training import one_by_one_chainer, stacked_torch
 
 from pu_shift._seeds import child
 from pu_shift.candidates import assign_folds, training_weights
-from pu_shift.experiment.protocol import Protocol
 from pu_shift.links import LinearModel
+from pu_shift.paper.protocol import Protocol
 from pu_shift.priors import Condition
 from pu_shift.risks import Risk
 from pu_shift.training import train

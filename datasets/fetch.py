@@ -21,8 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works without installation
 
 from pu_shift.data import NAMES, DataError, Dataset, copies, load, search_path
+from pu_shift.data.loading import Copy, by_hand
 from pu_shift.data.registry import lookup
-from pu_shift.data.store import Copy, by_hand
 
 
 def _line(dataset: Dataset) -> str:

@@ -5,7 +5,7 @@ Usage: python experiments/all_tables.py --gpu 0     (--help lists the options)
 
 import sys
 
-from pu_shift.experiment.cli import all_tables_main
+from pu_shift.paper.scripts import all_tables_main
 
 if __name__ == "__main__":
     sys.exit(all_tables_main())

@@ -5,7 +5,7 @@ Usage: python experiments/claims.py results/DIR [results/DIR ...]
 
 import sys
 
-from pu_shift.experiment.claims import main
+from pu_shift.paper.claims import main
 
 if __name__ == "__main__":
     sys.exit(main())

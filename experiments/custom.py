@@ -6,7 +6,7 @@ Usage: python experiments/custom.py --prior 0.2 --test-prior 0.6 --given-prior 0
 
 import sys
 
-from pu_shift.experiment.cli import custom_main
+from pu_shift.paper.scripts import custom_main
 
 if __name__ == "__main__":
     sys.exit(custom_main())

@@ -5,7 +5,7 @@ Usage: python experiments/estimated_prior.py --trials 10        (--help lists th
 
 import sys
 
-from pu_shift.experiment.studies import study_main
+from studies import study_main
 
 if __name__ == "__main__":
     sys.exit(study_main("estimated_prior"))

@@ -15,11 +15,11 @@ from typing import Any
 import pandas as pd
 
 from pu_shift.device import DeviceError
-from pu_shift.experiment.compare import headline
-from pu_shift.experiment.protocol import Protocol, load_protocol
-from pu_shift.experiment.runner import run_all
-from pu_shift.experiment.settings import DATASETS, GUIDES, METHODS, TABLES
-from pu_shift.experiment.store import write_atomic
+from pu_shift.paper.compare import headline
+from pu_shift.paper.protocol import Protocol, load_protocol
+from pu_shift.paper.runner import run_all
+from pu_shift.paper.settings import DATASETS, GUIDES, METHODS, TABLES
+from pu_shift.paper.store import write_atomic
 
 RATIO = ("u/p uLSIF", "p/u uLSIF")
 KER = ("DH-Ker", "Sq-Ker")
@@ -101,7 +101,7 @@ def run_variant(
     folder
         Where the runs go; finished trials there are not run again.
     n_trials, datasets, jobs, gpu
-        As for :func:`pu_shift.experiment.runner.run_all`.
+        As for :func:`pu_shift.paper.runner.run_all`.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def effects(comparisons: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from pu_shift.experiment.compare import compare
+    >>> from pu_shift.paper.compare import compare
     >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
     >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
     >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.7, "se": 0.5}])

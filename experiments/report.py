@@ -5,7 +5,7 @@ Usage: python experiments/report.py results/reference        (--help lists the o
 
 import sys
 
-from pu_shift.experiment.report import main
+from pu_shift.report.build import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,7 +5,7 @@ Usage: python experiments/robustness.py --trials 10        (--help lists the opt
 
 import sys
 
-from pu_shift.experiment.studies import study_main
+from studies import study_main
 
 if __name__ == "__main__":
     sys.exit(study_main("robustness"))

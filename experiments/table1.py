@@ -5,7 +5,7 @@ Usage: python experiments/table1.py --gpu 0        (--help lists the options)
 
 import sys
 
-from pu_shift.experiment.cli import table_main
+from pu_shift.paper.scripts import table_main
 
 if __name__ == "__main__":
     sys.exit(table_main(1))

@@ -22,9 +22,9 @@ from pu_shift._version import __version__
 from pu_shift.class_prior import METHODS, TRANSFORMS, estimate_prior
 from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import DeviceError
-from pu_shift.experiment.cli import all_tables_main, table_main
-from pu_shift.experiment.settings import TABLES
 from pu_shift.model_file import load_model, save_model
+from pu_shift.paper.scripts import all_tables_main, table_main
+from pu_shift.paper.settings import TABLES
 from pu_shift.row_files import Block, finite, read_blocks, read_csv
 from pu_shift.ulsif import GridEdgeWarning
 

@@ -23,8 +23,8 @@ from pu_shift._chainer import chainer
 from pu_shift._checks import shown
 from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import to_numpy
-from pu_shift.experiment.store import write_atomic
 from pu_shift.links import MLP, GaussianKernelModel, LinearModel
+from pu_shift.paper.store import write_atomic
 from pu_shift.priors import Condition
 from pu_shift.ulsif import ULSIF
 

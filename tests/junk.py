@@ -29,8 +29,8 @@ from pu_shift import (
     risks,
 )
 from pu_shift.data.sampling import draw
-from pu_shift.experiment import claims, compare, settings, store
-from pu_shift.experiment.protocol import Protocol, load_protocol
+from pu_shift.paper import claims, compare, settings, store
+from pu_shift.paper.protocol import Protocol, load_protocol
 from tests.mixtures import pu_samples
 
 P, U = pu_samples(20, 40, 0.4, d=2)

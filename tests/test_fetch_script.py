@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pu_shift.data import store
+from pu_shift.data import loading
 from tests.data import tiny
 from tests.data.conftest import home  # noqa: F401
 
@@ -34,7 +34,7 @@ def run(monkeypatch, capsys):
 
 
 def put(content=None):
-    path = store.raw_folder() / "tiny.txt"
+    path = loading.raw_folder() / "tiny.txt"
     path.write_bytes(tiny.libsvm() if content is None else content)
     return path
 
@@ -51,7 +51,7 @@ def test_what_cannot_be_had_is_said_with_where_to_put_it(run):
     status, out = run("--all", "--offline")
     assert status == 1
     assert "tiny: could not be had" in out
-    assert f"into {store.raw_folder()}" in out
+    assert f"into {loading.raw_folder()}" in out
     assert out.endswith("0 of 1 here; missing: tiny\n")
 
 
@@ -59,7 +59,7 @@ def test_the_list_says_what_is_here_and_how_big(run):
     status, out = run("--list")
     assert status == 0
     assert "not here; home: https://example.org" in out
-    assert str(store.raw_folder()) in out
+    assert str(loading.raw_folder()) in out
     path = put()
     status, out = run("--list", "tiny")
     assert status == 0

@@ -23,11 +23,11 @@ from pu_shift import data, model_file, priors, risks
 from pu_shift.cli import main as command_line
 from pu_shift.data import parsers
 from pu_shift.device import DeviceError
-from pu_shift.experiment.protocol import load_protocol
-from pu_shift.experiment.store import HYPER, TrialStore, read_trials
+from pu_shift.paper.protocol import load_protocol
+from pu_shift.paper.store import HYPER, TrialStore, read_trials
 from tests import junk
 from tests.data import tiny
-from tests.experiment.simulate import trial
+from tests.paper.simulate import trial
 
 # How long a call takes is the caller's choice, with these.
 WORK = {"n_steps", "n_hidden", "n_units", "n_bootstrap", "max_iterations"}

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pu_shift.experiment.claims import printed_cells
-from pu_shift.experiment.compare import LEVEL, PAPER_TRIALS, bold, load_paper_table
-from pu_shift.experiment.settings import CELL, DATASETS, METHODS, ROW, TABLES
+from pu_shift.paper.claims import printed_cells
+from pu_shift.paper.compare import LEVEL, PAPER_TRIALS, bold, load_paper_table
+from pu_shift.paper.settings import CELL, DATASETS, METHODS, ROW, TABLES
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "paper_tables"

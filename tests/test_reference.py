@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from studies import study_main
 
-from pu_shift.experiment.compare import load_paper_table
-from pu_shift.experiment.outputs import write_outputs
-from pu_shift.experiment.protocol import Protocol
-from pu_shift.experiment.runner import Task, run_task
-from pu_shift.experiment.settings import CELL, DATASETS, GUIDES, TABLES
-from pu_shift.experiment.store import read_trials
-from pu_shift.experiment.studies import study_main
+from pu_shift.paper.compare import load_paper_table
+from pu_shift.paper.outputs import write_outputs
+from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.runner import Task, run_task
+from pu_shift.paper.settings import CELL, DATASETS, GUIDES, TABLES
+from pu_shift.paper.store import read_trials
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"

@@ -35,14 +35,14 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pu_shift import data  # noqa: E402
-from pu_shift.data import registry  # noqa: E402
-from pu_shift.data import store as data_store  # noqa: E402
-from pu_shift.experiment import runner  # noqa: E402
-from pu_shift.experiment.cli import table_main  # noqa: E402
-from pu_shift.experiment.store import StoreError  # noqa: E402
-from tests import stand_ins  # noqa: E402
-from tests.experiment.engine import FAST, SLOW, Cluster, rows, start, write_table  # noqa: E402
+from pu_shift import data
+from pu_shift.data import loading as data_store
+from pu_shift.data import registry
+from pu_shift.paper import runner
+from pu_shift.paper.scripts import table_main
+from pu_shift.paper.store import StoreError
+from tests import stand_ins
+from tests.paper.engine import FAST, SLOW, Cluster, rows, start, write_table
 
 TMPFS_BYTES = 4 << 20
 METHODS = ("p/u uLSIF", "Sq-Lin")

@@ -25,9 +25,9 @@ with atheris.instrument_imports(include=["pu_shift.data", "pu_shift.model_file"]
 
     from pu_shift import DensityRatioClassifier
     from pu_shift.data import load_file, parsers
-    from pu_shift.experiment.protocol import load_protocol
-    from pu_shift.experiment.store import TrialStore, read_trials
     from pu_shift.model_file import load_model, save_model
+    from pu_shift.paper.protocol import load_protocol
+    from pu_shift.paper.store import TrialStore, read_trials
 
 TABLE = b"a,b,kind\n1.5,2,1\n2.5,3,0\n-1e3,0.25,1\n"
 KEEL = b"@relation x\n@attribute a real\n@data\n1.0, 2.0, 1\n3.0, 4.0, 0\n"

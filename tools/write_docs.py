@@ -17,16 +17,19 @@ from typing import Any
 
 import pandas as pd
 
-from pu_shift.experiment.claims import judge, printed_cells
-from pu_shift.experiment.compare import headline
-from pu_shift.experiment.protocol import protocol_markdown
-from pu_shift.experiment.results import read_results
-from pu_shift.experiment.settings import DATASETS, GUIDES, METHODS, TABLES
-from pu_shift.experiment.store import read_trials
-from pu_shift.experiment.studies import STUDIES
-from pu_shift.experiment.tables import text_diff, text_table
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "experiments"))
+
+from studies import STUDIES
+
+from pu_shift.paper.claims import judge, printed_cells
+from pu_shift.paper.compare import headline
+from pu_shift.paper.protocol import protocol_markdown
+from pu_shift.paper.rendering import text_diff, text_table
+from pu_shift.paper.settings import DATASETS, GUIDES, METHODS, TABLES
+from pu_shift.paper.store import read_trials
+from pu_shift.report.results import read_results
+
 REFERENCE = ROOT / "results" / "reference"
 FILLED = ("README.md", "docs/REPRODUCTION.md", "docs/SPEED.md", "docs/which_method.md")
 # Our models count as better than the printed ones from this mean difference on.

@@ -2,8 +2,8 @@
 
 from pu_shift.data.dataset import DataError, Dataset, Facts
 from pu_shift.data.files import load_csv, load_file, load_libsvm
+from pu_shift.data.loading import copies, load, search_path
 from pu_shift.data.registry import NAMES
-from pu_shift.data.store import copies, load, search_path
 
 __all__ = [
     "NAMES",

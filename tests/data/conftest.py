@@ -6,18 +6,18 @@ import threading
 
 import pytest
 
-from pu_shift.data import registry, sources, store
+from pu_shift.data import loading, registry, sources
 from tests.data import tiny
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """Root of a made-up source tree that knows only the tiny dataset."""
-    monkeypatch.setattr(store, "CHECKOUT", tmp_path / "main")
+    monkeypatch.setattr(loading, "CHECKOUT", tmp_path / "main")
     monkeypatch.setattr(registry, "_SPECS", (tiny.spec(),))
     for name in ("PU_SHIFT_DATA", "PU_SHIFT_CACHE", "PU_SHIFT_FETCH", "PU_SHIFT_MIRROR"):
         monkeypatch.delenv(name, raising=False)
-    store.raw_folder().mkdir(parents=True)
+    loading.raw_folder().mkdir(parents=True)
     return tmp_path / "main"
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from pu_shift.data import NAMES, copies, load, registry, store
+from pu_shift.data import NAMES, copies, load, loading, registry
 from pu_shift.data.sampling import draw
 
 # rows, features, positives, first row's label, first row's leading features
@@ -33,7 +33,7 @@ def test_the_files_hold_what_was_published(name):
     assert set(np.unique(data.y)) == {-1, 1}
     assert data.facts.positives == (data.y == 1).sum()
     # Other copies of SUSY and banana hold other rows, or the rows in another order.
-    if store._content(data.X, data.y) == registry.lookup(name).content:
+    if loading._content(data.X, data.y) == registry.lookup(name).content:
         assert data.facts.positives == positives
         assert data.y[0] == label
         np.testing.assert_array_equal(data.X[0, : len(start)], np.float32(start))
@@ -57,14 +57,14 @@ def test_every_setting_of_the_paper_can_be_drawn(name, prior):
 @pytest.mark.parametrize("name", [case for case in EACH if case.values != ("MNIST",)])
 def test_a_cut_copy_is_rejected(name, tmp_path, monkeypatch):
     copy = copies(name)[0]
-    monkeypatch.setattr(store, "CHECKOUT", tmp_path / "main")
+    monkeypatch.setattr(loading, "CHECKOUT", tmp_path / "main")
     mine = tmp_path / "mine"
     mine.mkdir()
     shutil.copy(copy.paths[0], mine)
     with open(mine / copy.paths[0].name, "r+b") as file:
         file.truncate(copy.size * 2 // 3)
     monkeypatch.setenv("PU_SHIFT_DATA", str(mine))
-    with pytest.raises(store.DataError, match=r"rejected .*(expected|corrupt|is not)"):
+    with pytest.raises(loading.DataError, match=r"rejected .*(expected|corrupt|is not)"):
         load(name, offline=True)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pu_shift.data import registry, store
+from pu_shift.data import loading, registry
 from pu_shift.data.dataset import Facts
 from pu_shift.data.registry import Layout, Spec
 
@@ -68,7 +68,7 @@ def spec(*sources, **changes) -> Spec:
         "layouts": (Layout(("tiny.txt",), "libsvm", exact=True), Layout(("tiny.dat",), "table")),
         "archives": ("tiny.zip",),
         "sources": sources,
-        "content": store._sha256(X, Y),
+        "content": loading._sha256(X, Y),
     }
     return Spec(**{**fields, **changes})
 
@@ -76,4 +76,4 @@ def spec(*sources, **changes) -> Spec:
 def install(root: Path, the_spec: Spec) -> None:
     """Make this process know only the tiny dataset and keep files under a root."""
     registry._SPECS = (the_spec,)
-    store.CHECKOUT = root
+    loading.CHECKOUT = root

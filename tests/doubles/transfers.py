@@ -12,9 +12,9 @@ import sys
 import cupy
 import numpy as np
 
-from pu_shift.experiment.protocol import Protocol
-from pu_shift.experiment.runner import Task, run_task
-from pu_shift.experiment.settings import METHODS, Block
+from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.runner import Task, run_task
+from pu_shift.paper.settings import METHODS, Block
 
 BLOCKS = (Block(0.3, 0.5, 0.5), Block(0.3, 0.5, 0.4), Block(0.3, 0.7, 0.7))
 

@@ -27,14 +27,14 @@ from pu_shift.candidates import assign_folds
 from pu_shift.data import Dataset
 from pu_shift.data.sampling import draw
 from pu_shift.device import beside, get_device, to_numpy
-from pu_shift.experiment.methods import fit_method
-from pu_shift.experiment.protocol import Protocol
-from pu_shift.experiment.settings import EXTRA_METHODS, METHODS
 from pu_shift.kernels import choose_centers, gaussian_kernel, median_distance, squared_distances
 from pu_shift.links import score_rows
 from pu_shift.losses import LOSSES
 from pu_shift.model_file import load_model, save_model
 from pu_shift.model_selection import cross_validate
+from pu_shift.paper.methods import fit_method
+from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.settings import EXTRA_METHODS, METHODS
 from pu_shift.risks import evaluate_risk, nnpu_risk, pu_shift_risk
 
 pytestmark = pytest.mark.gpu

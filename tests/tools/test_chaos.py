@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pu_shift.experiment.store import TrialStore, read_trials
+from pu_shift.paper.store import TrialStore, read_trials
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "chaos.py"
 

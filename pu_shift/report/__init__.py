@@ -1,0 +1,1 @@
+"""The report: one page, its figures and its assets."""

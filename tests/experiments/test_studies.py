@@ -1,0 +1,206 @@
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import studies
+from studies import ALPHAS, GIVEN_PRIORS, STUDIES, study_figure, study_main
+
+from pu_shift.paper import runner
+from tests import stand_ins
+
+SMALL = {"n_p": 60, "n_u": 200, "n_steps": 60, "ker_steps": 60, "n_centers": 20, "ker_centers": 20}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    protocol = tmp_path / "protocol.json"
+    protocol.write_text(pd.Series(SMALL).to_json())
+
+    def run_one(name, *arguments, folder=None):
+        out = tmp_path / (folder or name)
+        common = ["--datasets", "banana", "--trials", "2", "--jobs", "1", "--out", str(out)]
+        assert study_main(name, [*common, "--protocol", str(protocol), *arguments]) == 0
+        names = sorted(path.name for path in out.iterdir())
+        assert names == [".lock", "figure.png", "run.json", "summary.csv", "table.md", "trials.csv"]
+        return pd.read_csv(out / "trials.csv")
+
+    return run_one
+
+
+def test_asymmetric_covers_every_alpha_and_finds_the_equivalence(run):
+    trials = run("asymmetric", "--methods", "p/u uLSIF", "Sq-Lin", "--quiet")
+    agreement = trials["method"].str.startswith("agreement")
+    # A cost and the equivalent shift are proportional risks, which AMSGrad
+    # follows alike but for rounding.
+    assert trials[agreement]["value"].mean() > 99.0
+    costs = trials[~agreement]
+    assert len(costs) == 2 * 2 * len(ALPHAS)
+    assert (costs["value"] >= 0).all()
+    middle = costs[(costs["method"] == "p/u uLSIF") & (costs["alpha"] == 0.5)]
+    assert middle["value"].mean() < 100.0
+
+
+def test_robustness_moves_only_the_threshold_of_a_ratio(run, capsys):
+    trials = run("robustness", "--methods", "p/u uLSIF")
+    assert len(trials) == 2 * len(GIVEN_PRIORS)
+    by_given = trials.groupby("given_prior")["value"].mean()
+    # Told that nearly all is positive or negative, accuracy falls to the share.
+    assert by_given[0.5] > by_given[0.95]
+    assert by_given[0.5] > by_given[0.05]
+    assert "| banana | 0.05 |" in capsys.readouterr().out
+
+
+def test_estimated_prior_reports_the_estimate_and_what_it_costs(run):
+    trials = run("estimated_prior", "--methods", "p/u uLSIF", "--quiet", "--trials", "1")
+    assert set(trials["prior"]) == {0.3, 0.5, 0.7}
+    estimates = trials[trials["method"] == "estimate"]["value"]
+    assert estimates.between(0, 100).all()
+    assert (trials[trials["method"] != "estimate"]["value"].abs() < 50).all()
+
+
+def test_class_prior_runs_every_estimator(run):
+    trials = run("class_prior", "--quiet", "--trials", "1")
+    assert set(trials["method"]) == set(studies.PRIOR_ESTIMATORS)
+    assert trials["value"].between(0, 1).all()
+
+
+def test_trials_do_not_depend_on_the_number_of_workers(run, tmp_path):
+    one = run("robustness", "--methods", "u/p uLSIF", "--quiet", folder="one")
+    two = run("robustness", "--methods", "u/p uLSIF", "--quiet", "--jobs", "2", folder="two")
+    order = ["trial", "given_prior"]
+    pd.testing.assert_frame_equal(*(f.sort_values(order, ignore_index=True) for f in (one, two)))
+    for name in ("summary.csv", "table.md"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.parametrize("cut", [0, 700, 1203])
+def test_a_study_that_was_stopped_goes_on_to_the_same_numbers(run, tmp_path, monkeypatch, cut):
+    arguments = ("--methods", "p/u uLSIF", "--datasets", "cod-rna", "banana", "--quiet")
+    run("robustness", *arguments, folder="whole")
+    out = tmp_path / "stopped"
+    out.mkdir()
+    for name in ("run.json", "trials.csv"):
+        (out / name).write_bytes((tmp_path / "whole" / name).read_bytes())
+    content = (out / "trials.csv").read_bytes()[:cut]
+    (out / "trials.csv").write_bytes(content)
+    seen = []
+    monkeypatch.setitem(
+        STUDIES,
+        "robustness",
+        replace(
+            STUDIES["robustness"],
+            run=lambda dataset, trial, options: (
+                seen.append((trial, dataset)) or studies.run_robustness(dataset, trial, options)
+            ),
+        ),
+    )
+    run("robustness", *arguments, folder="stopped")
+    finished = max(content.count(b"\n") - 1, 0) // len(GIVEN_PRIORS)
+    tasks = [(trial, dataset) for trial in (0, 1) for dataset in ("cod-rna", "banana")]
+    assert seen == tasks[finished:]
+    for name in ("trials.csv", "summary.csv", "table.md"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_study_shows_what_was_asked_and_keeps_the_rest(run, tmp_path):
+    both = run("robustness", "--methods", "p/u uLSIF", "u/p uLSIF", "--quiet")
+    one = run("robustness", "--methods", "u/p uLSIF", "--trials", "1", "--quiet")
+    pd.testing.assert_frame_equal(one, both)
+    summary = pd.read_csv(tmp_path / "robustness" / "summary.csv")
+    assert set(summary["method"]) == {"u/p uLSIF"}
+    assert (summary["n"] == 1).all()
+    fresh = run("robustness", "--methods", "u/p uLSIF", "--trials", "1", "--quiet", "--fresh")
+    assert len(fresh) == len(GIVEN_PRIORS)
+
+
+def test_a_folder_of_another_study_or_prior_is_refused(run, tmp_path, capsys):
+    run("class_prior", "--quiet", "--trials", "1", folder="out")
+    out = ["--out", str(tmp_path / "out"), "--datasets", "banana"]
+    protocol = ["--protocol", str(tmp_path / "protocol.json")]
+    for name, options, message in (
+        ("robustness", ["--test-prior", "0.3"], 'its study is "class_prior", not "robustness"'),
+        ("class_prior", ["--seed", "1"], "its seed is 0, not 1"),
+        ("class_prior", ["--fresh", "--seed", "-1"], "seed must be an integer >= 0"),
+    ):
+        assert study_main(name, [*out, *protocol, *options]) == 2
+        assert message in capsys.readouterr().err
+    assert (tmp_path / "out" / "summary.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("asymmetric", "--test-prior"), ("class_prior", "--prior"), ("class_prior", "--methods")],
+)
+def test_a_study_has_no_option_that_it_would_ignore(name, option, capsys):
+    with pytest.raises(SystemExit):
+        study_main(name, [option, "0.4"])
+    assert f"unrecognized arguments: {option}" in capsys.readouterr().err
+
+
+def test_an_interrupt_keeps_the_finished_trials_of_a_study(run, tmp_path, monkeypatch, capsys):
+    def stop(dataset, trial, options):
+        if trial == 1:
+            raise KeyboardInterrupt
+        return studies.run_robustness(dataset, trial, options)
+
+    study = replace(STUDIES["robustness"], run=stop)
+    monkeypatch.setitem(STUDIES, "robustness", study)
+    with pytest.raises(AssertionError, match="130"):
+        run("robustness", "--methods", "p/u uLSIF")
+    assert capsys.readouterr().err.startswith("interrupted: finished trials are kept")
+    assert len(pd.read_csv(tmp_path / "robustness" / "trials.csv")) == len(GIVEN_PRIORS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--datasets", "iris"], "dataset must be a file or one of"),
+        (["--methods", "SVM"], "method must be one of"),
+        (["--trials", "0"], "trials must be an integer >= 1"),
+        (["--prior", "1.5"], "prior must lie strictly between 0 and 1"),
+        (["--test-prior", "0"], "test_prior must lie strictly between 0 and 1"),
+        (["--datasets", "banana", "banana"], "datasets must be distinct, got 'banana' twice"),
+        (["--jobs", "0"], "jobs must be an integer >= 1"),
+        (["--protocol", "absent.json"], "protocol absent.json"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(arguments, message, tmp_path, capsys):
+    out = ["--out", str(tmp_path / "never")]
+    assert study_main("robustness", [*out, "--datasets", "banana", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
+    assert not (tmp_path / "never").exists()
+
+
+def test_every_dataset_has_a_panel_and_every_method_a_curve():
+    points = [
+        {"dataset": d, "alpha": a, "method": m, "n": 1, "mean": 50.0, "se": np.nan}
+        for d in ("banana", "magic", "susy", "mine")
+        for a in (0.1, 0.9)
+        for m in ("Sq-Lin", "DH-Lin")
+    ]
+    figure = study_figure(STUDIES["asymmetric"], pd.DataFrame(points))
+    assert [axes.get_title() for axes in figure.axes] == ["banana", "magic", "susy", "mine"]
+    # Two curves and the line of the constant classifier.
+    assert all(len(axes.lines) == 3 for axes in figure.axes)
+
+
+def test_a_study_runs_on_what_can_be_had(tmp_path, capsys, monkeypatch):
+    folder, out = tmp_path / "data", tmp_path / "out"
+    folder.mkdir()
+    stand_ins.write_banana(folder)
+    for name, value in {"DATA": "", "CACHE": str(folder), "FETCH": "off"}.items():
+        monkeypatch.setenv(f"PU_SHIFT_{name}", value)
+    runner.open_dataset.cache_clear()
+    arguments = ["--methods", "p/u uLSIF", "--trials", "1", "--jobs", "1", "--out", str(out)]
+    assert study_main("robustness", arguments) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("susy is not here; download ") == 1
+    assert printed.err.count("susy is not here; download ") == 1
+    covered = "19 of 114 points; ijcnn1, MNIST, susy, cod-rna, magic were not available"
+    assert covered in (out / "table.md").read_text(encoding="utf-8")
+    assert study_main("robustness", [*arguments, "--datasets", "susy", "--quiet"]) == 2
+    assert "error: susy is not here" in capsys.readouterr().err
+    runner.open_dataset.cache_clear()

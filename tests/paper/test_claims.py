@@ -1,0 +1,196 @@
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pu_shift.paper.claims import (
+    NO_DATA,
+    NOT,
+    PARTLY,
+    REPRODUCED,
+    gain,
+    judge,
+    main,
+    printed_cells,
+)
+from pu_shift.paper.settings import EXTRA_METHODS, METHODS, ROW
+from pu_shift.paper.store import TrialStore
+from tests.paper.simulate import trials
+
+ROOT = Path(__file__).resolve().parents[2]
+ALL = (*METHODS, *EXTRA_METHODS)
+
+
+def as_claimed(cell):
+    """Return accuracies of a world in which every claim holds."""
+    if cell.method.endswith("Lin") and cell.dataset == "banana":
+        return 100 * max(cell.test_prior, 1 - cell.test_prior) - 2
+    level = {"p/u uLSIF": 90, "u/p uLSIF": 85, "DH-Lin": 92, "Sq-Lin": 92, "p/u uLSIF-Lin": 60}
+    sensitivity = 20 if cell.method == "p/u uLSIF" else 40
+    return level.get(cell.method, 75) - sensitivity * abs(cell.given_prior - cell.test_prior)
+
+
+def opposite(cell):
+    """Return accuracies of a world in which no claim holds."""
+    level = {"u/p uLSIF": 85, "DH-Ker": 87, "Sq-Ker": 87, "p/u uLSIF-Lin": 81}
+    sensitivity = 10 if cell.method == "p/u uLSIF" else -10
+    return level.get(cell.method, 80) - sensitivity * abs(cell.given_prior - cell.test_prior)
+
+
+def verdicts(accuracy, **options):
+    data = pd.concat([trials(accuracy, number, methods=ALL, **options) for number in (1, 2, 3)])
+    return [verdict.verdict for verdict in judge(data)]
+
+
+def test_a_world_in_which_every_claim_holds():
+    assert verdicts(as_claimed) == [REPRODUCED] * 6
+
+
+def test_a_world_in_which_no_claim_holds():
+    assert verdicts(opposite) == [NOT] * 6
+
+
+@pytest.mark.parametrize("world", [as_claimed, opposite])
+def test_printed_cells_and_their_trials_get_the_same_verdicts(world):
+    data = pd.concat([trials(world, number, count=10, methods=ALL) for number in (1, 2, 3)])
+    groups = data.groupby([*ROW, "method"], sort=False)["accuracy"]
+    cells = groups.agg(mean="mean", se="sem").reset_index()
+    for ours, printed in zip(judge(data), judge(cells)):
+        assert ours.verdict == printed.verdict
+        assert len(ours.evidence) == len(printed.evidence)
+        # The mean differences do not depend on the pairing.
+        for one, other in zip(ours.evidence, printed.evidence):
+            assert one.split(" ± ")[0] == other.split(" ± ")[0]
+
+
+def test_partly_is_in_between():
+    def half(cell):
+        helped = cell.method in METHODS[:3]
+        gaussian = 6.0 * (cell.method == "p/u uLSIF")
+        lead = gaussian * (1 if cell.dataset in ("banana", "susy", "magic", "MNIST") else -0.5)
+        return 70 + lead - helped * 10 * abs(cell.given_prior - cell.test_prior)
+
+    found = verdicts(half, count=10)
+    assert found[0] == PARTLY
+    assert found[1] == PARTLY
+    assert found[4] == PARTLY
+
+
+@pytest.mark.parametrize(("lead", "verdict"), [(4, NOT), (6, REPRODUCED)])
+def test_a_substantial_gain_of_gaussian_features_is_five_points(lead, verdict):
+    assert verdicts(lambda cell: 70 + lead * (cell.method == "p/u uLSIF"))[4] == verdict
+
+
+@pytest.mark.parametrize(("lead", "verdict"), [(4, REPRODUCED), (6, NOT)])
+def test_a_model_fails_on_banana_within_five_points_of_a_guess(lead, verdict):
+    def accuracy(cell):
+        guess = 100 * max(cell.test_prior, 1 - cell.test_prior)
+        return guess + (20 if cell.method == "p/u uLSIF" else lead)
+
+    assert verdicts(accuracy)[5] == verdict
+
+
+def test_linear_features_must_fail_on_more_than_some_datasets():
+    # A large mean gain that two datasets make alone, as in our own results.
+    def two(cell):
+        gaussian = cell.method == "p/u uLSIF"
+        return 70 + gaussian * (25 if cell.dataset in ("banana", "MNIST") else -3)
+
+    assert verdicts(two)[4] == NOT
+
+
+def test_a_linear_model_that_works_on_banana_is_seen():
+    def one_works(cell):
+        return 88.0 if (cell.method, cell.dataset) == ("Sq-Lin", "banana") else as_claimed(cell)
+
+    assert verdicts(one_works)[5] == PARTLY
+
+
+def test_what_is_missing_is_no_data():
+    data = trials(as_claimed, number=3, datasets=["susy"], methods=["p/u uLSIF"])
+    assert [verdict.verdict for verdict in judge(data)] == [NO_DATA] * 6
+    one_trial = trials(as_claimed, count=1, methods=ALL)
+    assert [verdict.verdict for verdict in judge(one_trial)] == [NO_DATA] * 6
+
+
+def test_without_printed_tables_there_is_no_data(tmp_path):
+    assert [verdict.verdict for verdict in judge(printed_cells(tmp_path))] == [NO_DATA] * 6
+
+
+def test_claims_are_judged_on_the_methods_at_hand():
+    data = trials(as_claimed, methods=["p/u uLSIF", "DH-Ker"])
+    first, second, third, fourth, *_ = judge(data)
+    assert (first.verdict, len(first.evidence)) == (REPRODUCED, 2)
+    assert second.verdict == NO_DATA
+    assert (third.verdict, len(third.evidence)) == (REPRODUCED, 2)
+    assert (fourth.verdict, len(fourth.evidence)) == (REPRODUCED, 1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=12))
+def test_the_gain_of_one_pair_is_the_paired_t_test(pairs):
+    better, worse = (
+        pd.DataFrame({"prior": 0.3, "dataset": "a", "trial": range(len(pairs)), "accuracy": column})
+        for column in zip(*pairs)
+    )
+    found = gain(better, worse, ["prior", "dataset"])
+    delta = np.subtract(better["accuracy"], worse["accuracy"])
+    assert found.mean == pytest.approx(delta.mean())
+    if stats.sem(delta) > 0.03:
+        expected = stats.ttest_rel(better["accuracy"], worse["accuracy"], alternative="greater")
+        assert found.se == pytest.approx(stats.sem(delta))
+        assert found.p_value == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
+
+
+def test_cells_of_one_training_set_are_not_counted_as_independent():
+    noise = np.random.default_rng(0).normal(size=10)
+    rows = [
+        {"prior": 0.3, "dataset": "a", "given_prior": given_prior, "trial": i, "accuracy": 70 + e}
+        for given_prior in (0.3, 0.4, 0.5)
+        for i, e in enumerate(noise)
+    ]
+    better = pd.DataFrame(rows)
+    found = gain(better, better.assign(accuracy=70.0), ["prior", "dataset", "given_prior"])
+    assert found.pairs == 3
+    assert found.se == pytest.approx(stats.sem(noise))
+
+
+def test_populations_are_pooled_as_independent():
+    better = pd.DataFrame({"prior": 0.3, "dataset": ["a", "b"], "mean": [72, 74], "se": [0.3, 0.4]})
+    found = gain(better, better.assign(mean=70, se=[0.4, 0.3]), ["prior", "dataset"])
+    assert found.mean == pytest.approx(3)
+    assert found.se == pytest.approx(math.sqrt(0.5) / 2)
+
+
+def test_the_command_line(tmp_path, capsys):
+    for number in (1, 3):
+        folder = tmp_path / f"table{number}"
+        with TrialStore(folder, {"table": number, "protocol": {}, "seed": 0}) as store:
+            store.append(trials(as_claimed, number, methods=ALL).to_dict("records"))
+    command = [sys.executable, str(ROOT / "experiments" / "claims.py")]
+    folders = [str(tmp_path / "table1"), str(tmp_path / "table3")]
+    done = subprocess.run(
+        command + folders,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Claim ") == 6
+    assert main(folders) == 0
+    assert capsys.readouterr().out == done.stdout
+    assert main([folders[0], folders[0]]) == 2
+    assert (
+        "two folders hold the same trial: 0.3, 0.5, 0.5, banana, u/p uLSIF, 0"
+        in capsys.readouterr().err
+    )
+    assert main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"cannot read {tmp_path / 'trials.csv'}: No such")

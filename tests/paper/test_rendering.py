@@ -1,0 +1,164 @@
+import re
+
+import pytest
+
+from pu_shift.paper.compare import compare, headline, load_paper_table, summarize
+from pu_shift.paper.rendering import (
+    latex_table,
+    markdown_table,
+    text_diff,
+    text_headline,
+    text_table,
+)
+from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TableSetting
+from tests.paper.simulate import trials
+
+
+def printed(number):
+    """Return a comparison in which our numbers are the printed ones."""
+    paper = load_paper_table(number)
+    return compare(paper.drop(columns="bold").assign(n=10), paper)
+
+
+def plain(text):
+    return re.sub("\x1b\\[\\d+m", "", text)
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_text_table_has_the_papers_layout(number):
+    comparison = printed(number)
+    title, *blocks = text_table(comparison, TABLES[number]).split("\n\n")
+    assert title.startswith(TABLES[number].title)
+    header, *first = blocks[0].splitlines()
+    assert re.split("  +", header) == ["dataset", "π_g", *METHODS]
+    blocks[0] = "\n".join(first)
+    assert len(blocks) == len(TABLES[number].blocks)
+    for block, expected in zip(blocks, TABLES[number].blocks):
+        lines = [line.split() for line in block.splitlines()]
+        assert [line[0] for line in lines] == list(DATASETS)
+        assert {float(line[1]) for line in lines} == {expected.given_prior}
+
+
+def test_boldface_shows_with_and_without_colour():
+    comparison = printed(1)
+    bold = [f"{row.mean:.1f} ({row.se:.1f})" for row in comparison.itertuples() if row.bold]
+    assert re.findall(r"\[(\d.*?)\]", text_table(comparison, TABLES[1])) == bold
+    coloured = text_table(comparison, TABLES[1], colour=True)
+    assert [text.strip() for text in re.findall("\x1b\\[1m(.*?)\x1b\\[0m", coloured)] == bold
+    assert "\x1b" not in text_table(comparison, TABLES[1])
+
+
+def test_columns_are_aligned_in_spite_of_the_colours():
+    for text in (
+        text_table(printed(2), TABLES[2], colour=True),
+        text_diff(printed(2), TABLES[2], colour=True),
+    ):
+        lines = [line for line in plain(text).splitlines() if re.match("(dataset|banana)", line)]
+        starts = {line.index(word) for line in lines for word in line.split()[1:2]}
+        assert len(starts) == 1
+
+
+def test_diff_marks_what_is_not_consistent():
+    comparison = printed(1)
+    comparison.loc[3, ["delta", "consistent"]] = [-7.25, 0]
+    comparison.loc[4, "delta"] = -0.01
+    diff = text_diff(comparison, TABLES[1])
+    assert re.findall(r"\S+\*", diff.split("\n\n", 1)[1]) == ["-7.2*"]
+    assert "-0.0" not in diff
+    assert "\x1b" not in diff
+    coloured = text_diff(comparison, TABLES[1], colour=True)
+    (marked,) = re.findall("\x1b\\[31m(.*?)\x1b\\[0m", coloured)
+    assert marked.strip() == "-7.2*"
+    assert coloured.count("\x1b[36m") == 107
+
+
+def test_one_trial_has_no_standard_error_and_no_marker():
+    data = trials(lambda cell: 70.0, count=1)
+    comparison = compare(summarize(data), load_paper_table(1))
+    assert "over 1 trial;" in text_table(comparison, TABLES[1])
+    assert "(–)" in text_table(comparison, TABLES[1])
+    diff = text_diff(comparison, TABLES[1], colour=True).split("\n\n", 1)[1]
+    assert "*" not in diff
+    assert "\x1b" not in diff
+    assert "– of 108 cells" in text_headline(headline(comparison))
+    assert "(--)" in latex_table(comparison, TABLES[1])
+
+
+def test_missing_cells_are_dashes_and_trials_a_range():
+    data = trials(lambda cell: 70.0, datasets=["susy"], methods=METHODS[:2])
+    data = data[~((data["given_prior"] == 0.4) & (data["method"] == METHODS[0]))]
+    comparison = compare(summarize(data.iloc[1:]))
+    text = text_table(comparison, TABLES[1])
+    assert "over 3 to 4 trials" in text
+    assert re.search(r"susy\s+0\.4\s+–", text)
+    assert re.search(r"susy &\s*0\.4 & --", latex_table(comparison, TABLES[1]))
+
+
+def test_markdown_has_a_row_per_dataset_and_block():
+    comparison = printed(1)
+    text = markdown_table(comparison, TABLES[1], headline(comparison))
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 * (2 + 18)
+    assert {row.count("|") for row in rows} == {9}
+    assert rows[0].split("|")[3].strip() == METHODS[0]
+    assert text.count("**") == 2 * int(comparison["bold"].sum())
+    assert "Consistent with the paper: 100.0 % of 108 cells" in text
+    assert "Difference" not in markdown_table(comparison, TABLES[1])
+
+
+def test_latex_is_well_formed():
+    comparison = printed(3)
+    text = latex_table(comparison, TABLES[3])
+    body = text.split(r"\hline", 1)[1].split(r"\end{tabular}")[0]
+    rows = [row for row in body.split(r"\\") if "&" in row]
+    assert len(rows) == 1 + 24
+    assert {row.count("&") for row in rows} == {7}
+    for opening, closing in ("{}", ("\\begin", "\\end")):
+        assert text.count(opening) == text.count(closing)
+    assert text.count("$") % 2 == 0
+    assert r"$\frac{p}{u}$uLSIF" in rows[0]
+    assert text.count(r"\textbf") == int(comparison["bold"].sum())
+    assert text.isascii()
+    assert r"\caption{Reproduction of the paper's Table 3: no class prior shift. Mean" in text
+    # The prior stands once in each block, beside the third row as in the paper.
+    assert labels_of(rows) == [
+        r"$\pi$",
+        *(label for prior in ("0.3", "0.4", "0.5", "0.7") for label in ["", "", prior, "", "", ""]),
+    ]
+
+
+def labels_of(rows):
+    return [row.split("&")[1].strip() for row in rows]
+
+
+def test_latex_names_the_given_priors_like_the_paper():
+    rows = latex_table(printed(4), TABLES[4]).splitlines()
+    labels = labels_of([row for row in rows if "&" in row])
+    assert labels[0] == r"$\pi^{\mathrm{g}}$"
+    assert labels[1:7] == ["", "", r"$\pi'$", "0.3", "", ""]
+    assert labels[7:13] == ["", "", "0.4", "", "", ""]
+    assert labels[13:] == ["", "", r"$\pi$", "0.5", "", ""]
+
+
+def test_names_cannot_break_the_markup():
+    name = "a_b & 50%|{c}~^\\"
+    data = trials(lambda cell: 70.0, datasets=[name])
+    comparison = compare(summarize(data))
+    setting = TableSetting.shift(0, 0.3, 0.5, [0.5, 0.4, 0.3])
+    text = latex_table(comparison, setting)
+    assert r"\caption{$\pi$ = 0.3, $\pi'$ = 0.5. Mean" in text
+    row = next(line for line in text.splitlines() if "a\\_b" in line)
+    assert row.startswith(
+        r"a\_b \& 50\%|\{c\}\textasciitilde \textasciicircum \textbackslash  & 0.5 & "
+    )
+    rows = [line for line in markdown_table(comparison, setting).splitlines() if line[:1] == "|"]
+    assert {row.count("|") for row in rows} == {9}
+
+
+def test_headline_lists_methods_and_datasets():
+    text = text_headline(headline(printed(1)))
+    first, *rest, last = text.splitlines()
+    assert re.search(r"100.0 % of 108 cells \(ceiling 95\.\d %\), mean \|Δ\| 0.00", first)
+    assert last.startswith("Ceiling: what a protocol identical to the authors' would get")
+    assert [re.split("  +", line.strip())[0] for line in rest] == [*METHODS, *DATASETS]
+    assert all(re.search(r"% of 18 cells \(ceiling 9\d\.\d %\)", line) for line in rest)

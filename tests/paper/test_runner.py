@@ -1,0 +1,603 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import active_children
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from pu_shift import data
+from pu_shift.data.sampling import draw
+from pu_shift.paper import runner
+from pu_shift.paper.compare import load_paper_table
+from pu_shift.paper.methods import chosen, fit_method
+from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.runner import (
+    Task,
+    WorkerError,
+    open_dataset,
+    plan,
+    run_all,
+    run_task,
+)
+from pu_shift.paper.settings import CELL, METHODS, TABLES, TRIAL, Block, TableSetting
+from pu_shift.paper.settings import DATASETS as ALL_DATASETS
+from pu_shift.paper.store import IDENTITY, StoreError, TrialStore
+from tests import stand_ins
+from tests.paper.engine import (
+    DATASETS,
+    FAST,
+    PROTOCOL,
+    SLOW,
+    Cluster,
+    assert_same_rows,
+    count_lines,
+    rows,
+    start,
+    wait_for,
+    write_table,
+)
+
+ONE = TableSetting.shift(0, 0.3, 0.5, [0.5])
+
+
+def done_keys(tasks, names):
+    return {
+        (*block, names[task.dataset], method, task.trial)
+        for task in tasks
+        for block in task.blocks
+        for method in task.methods
+    }
+
+
+class TestPlan:
+    def test_seven_tables_need_five_training_sets_per_dataset_and_trial(self):
+        tasks = plan(TABLES.values(), ALL_DATASETS, METHODS, 3)
+        assert len(tasks) == 5 * 6 * 3
+        keys = {(task.dataset, task.prior, task.trial) for task in tasks}
+        assert len(keys) == len(tasks)
+        asked = [
+            (task.trial, task.dataset, block, method)
+            for task in tasks
+            for block in task.blocks
+            for method in task.methods
+        ]
+        assert len(set(asked)) == len(asked)
+        expected = {
+            (trial, dataset, block, method)
+            for trial in range(3)
+            for dataset in ALL_DATASETS
+            for setting in TABLES.values()
+            for block in setting.blocks
+            for method in METHODS
+        }
+        assert set(asked) == expected
+        assert all(block.prior == task.prior for task in tasks for block in task.blocks)
+
+    def test_a_single_table_asks_for_its_own_blocks_only(self):
+        (task,) = plan([TABLES[2]], ["magic"], ["DH-Lin"], 1)
+        assert task == Task("magic", None, 0.7, 0, TABLES[2].blocks, ("DH-Lin",))
+
+    def test_the_first_trials_come_first(self):
+        trials = [task.trial for task in plan([TABLES[3]], DATASETS, METHODS, 4)]
+        assert trials == sorted(trials)
+
+    def test_what_is_done_is_left_out(self):
+        tasks = plan([TABLES[1]], DATASETS, METHODS, 2)
+        names = dict(zip(DATASETS, DATASETS))
+        assert plan([TABLES[1]], DATASETS, METHODS, 2, done_keys(tasks, names)) == []
+        half = done_keys(tasks[:2], names)
+        assert plan([TABLES[1]], DATASETS, METHODS, 2, half) == tasks[2:]
+        more = plan([TABLES[1]], DATASETS, METHODS, 3, done_keys(tasks, names))
+        assert {task.trial for task in more} == {2}
+
+    def test_a_part_that_is_missing_is_run_with_all_blocks_for_its_methods(self):
+        tasks = plan([TABLES[1]], ["banana"], METHODS, 1)
+        done = done_keys(tasks, {"banana": "banana"})
+        done.remove((*TABLES[1].blocks[1], "banana", "Sq-Lin", 0))
+        (task,) = plan([TABLES[1]], ["banana"], METHODS, 1, done)
+        assert task.methods == ("Sq-Lin",)
+        assert task.blocks == TABLES[1].blocks
+
+    def test_names_are_known_by_their_canonical_spelling(self):
+        tasks = plan([ONE], ["BANANA"], ["DH-Lin"], 1)
+        assert plan([ONE], ["banana"], ["DH-Lin"], 1, done_keys(tasks, {"BANANA": "banana"})) == []
+
+    @pytest.mark.parametrize(
+        ("datasets", "methods", "trials", "message"),
+        [
+            (["banana"], ["DH-Lin"], 0, "trials must be an integer >= 1, got 0"),
+            (["banana"], ["DH-Lin"], 2.5, "trials must be an integer >= 1, got 2.5"),
+            (["banana"], ["DH"], 1, "method must be one of 'u/p uLSIF', .*, got 'DH'"),
+            (["iris"], ["DH-Lin"], 1, "dataset must be a file or one of banana, .* 'iris'"),
+            (["banana", "Banana"], ["DH-Lin"], 1, "datasets must be distinct, got 'banana' twice"),
+            (["banana"], ["DH-Lin"] * 2, 1, "methods must be distinct, got 'DH-Lin' twice"),
+        ],
+    )
+    def test_bad_requests_are_refused(self, datasets, methods, trials, message):
+        with pytest.raises(ValueError, match=message):
+            plan([ONE], datasets, methods, trials)
+
+    def test_two_files_of_one_name_are_refused(self, tmp_path):
+        paths = [tmp_path / folder / "mine.csv" for folder in "ab"]
+        for path in paths:
+            path.parent.mkdir()
+            write_table(path)
+        with pytest.raises(ValueError, match="datasets must be distinct, got 'mine' twice"):
+            plan([ONE], [str(path) for path in paths], ["DH-Lin"], 1, label="kind")
+
+
+class TestTask:
+    TASK = Task("banana", None, 0.3, 1, (Block(0.3, 0.5, 0.3), Block(0.3, 0.7, 0.6)), METHODS)
+
+    def test_accuracies_are_those_of_the_models_on_the_test_sets(self):
+        found = run_task(self.TASK, PROTOCOL, seed=4)
+        assert [(row["method"], row["given_prior"]) for row in found] == [
+            (method, block.given_prior) for method in METHODS for block in self.TASK.blocks
+        ]
+        sample = draw(data.load("banana"), 0.3, [0.5, 0.7], 100, 300, 100, 4, 1, PROTOCOL.counts)
+        with threadpool_limits(1):
+            for row in found:
+                assert (row["dataset"], row["trial"], row["prior"]) == ("banana", 1, 0.3)
+                # Both given priors, because one alone would be another stack.
+                fitted = fit_method(PROTOCOL, row["method"], sample, 0.3, [0.3, 0.6])
+                model = fitted[row["given_prior"]]
+                X, y = sample.tests[row["test_prior"]]
+                assert row["accuracy"] == pytest.approx(100 * np.mean(model.predict(X) == y))
+                hyper = chosen(model)
+                np.testing.assert_equal({name: row[name] for name in hyper}, hyper)
+                assert row["seconds"] >= 0
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_a_row_is_the_protocols_estimator_fitted_by_hand(self, method):
+        task = Task("banana", None, 0.3, 1, (Block(0.3, 0.5, 0.4),), (method,))
+        (row,) = run_task(task, PROTOCOL, seed=4)
+        sample = draw(data.load("banana"), 0.3, 0.5, 100, 300, 100, 4, 1, PROTOCOL.counts)
+        estimator = PROTOCOL.estimator(method, prior=0.3, test_prior=0.4, random_state=sample.seed)
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimator.fit_pu(sample.positives, sample.unlabeled)
+        X, y = sample.tests[0.5]
+        assert row["accuracy"] == pytest.approx(100 * estimator.score(X, y))
+
+    def test_blas_runs_on_one_thread_and_gets_its_threads_back(self, monkeypatch):
+        seen = []
+
+        def watched(*arguments):
+            seen.extend(library["num_threads"] for library in threadpool_info())
+            return fit_method(*arguments)
+
+        monkeypatch.setattr(runner, "fit_method", watched)
+        with threadpool_limits(2):
+            before = [library["num_threads"] for library in threadpool_info()]
+            run_task(self.TASK, PROTOCOL, seed=0)
+            assert [library["num_threads"] for library in threadpool_info()] == before
+        assert set(seen) == {1}
+
+    def test_seed_and_trial_decide_the_draw(self):
+        def accuracies(task, seed):
+            return [row["accuracy"] for row in run_task(task, PROTOCOL, seed)]
+
+        other = Task(*[*self.TASK.__dict__.values()][:3], 2, self.TASK.blocks, METHODS)
+        assert accuracies(self.TASK, 4) == accuracies(self.TASK, 4)
+        assert accuracies(self.TASK, 4) != accuracies(self.TASK, 5)
+        assert accuracies(self.TASK, 4) != accuracies(other, 4)
+
+    def test_a_dataset_that_is_too_small_is_a_one_line_error(self, tmp_path):
+        path = write_table(tmp_path / "mine.csv")
+        task = Task(str(path), "kind", 0.3, 0, ONE.blocks, ("p/u uLSIF",))
+        with pytest.raises(data.DataError, match="^mine has 400 positive rows, the draw needs"):
+            run_task(task, Protocol(**{**FAST, "n_u": 2000}), 0)
+
+
+def test_files_are_opened_once_and_by_column_name_or_number(tmp_path):
+    named = write_table(tmp_path / "named.csv")
+    plain = write_table(tmp_path / "plain.csv", header="", label=2)
+    by_name, by_number, last = (
+        open_dataset(str(path), label) for path, label in ((named, "kind"), (named, 0), (plain, 2))
+    )
+    assert by_name is open_dataset(str(named), "kind")
+    np.testing.assert_array_equal(by_name.X, by_number.X)
+    np.testing.assert_array_equal(by_name.y, last.y)
+    with pytest.raises(data.DataError, match="path must be a file"):
+        open_dataset(str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """Table 1 by one worker: the folder, and what the run returned."""
+    folder = tmp_path_factory.mktemp("reference") / "table1"
+    (result,) = run_all({folder: TABLES[1]}, DATASETS, METHODS, 2, PROTOCOL, jobs=1).values()
+    return folder, result
+
+
+class TestRun:
+    def test_every_output_is_written(self, reference):
+        folder, result = reference
+        assert {path.name for path in folder.iterdir()} == {
+            "trials.csv",
+            "summary.csv",
+            "table.md",
+            "table.tex",
+            "run.json",
+            "comparison.png",
+            ".lock",
+        }
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        assert run["protocol"] == PROTOCOL.as_dict()
+        assert (run["seed"], run["table"]) == (0, 1)
+        assert run["finished"] is not None
+        assert set(run["files"]) == set(DATASETS)
+        trials = rows(folder)
+        keys = {(*cell, trial) for cell in TABLES[1].cells(DATASETS, METHODS) for trial in range(2)}
+        assert set(trials[TRIAL].itertuples(index=False, name=None)) == keys
+        assert len(trials) == len(keys)
+        assert trials["accuracy"].between(20, 100).all()
+        assert result.headline.cells == 36
+
+    def test_chosen_hyper_parameters_are_of_the_grids(self, reference):
+        trials = rows(reference[0])
+        ratio, kernel = (trials["method"].str.contains(text) for text in ("uLSIF", "Ker"))
+        assert trials.loc[ratio, "lam"].isin(FAST["ratio_lams"]).all()
+        assert trials.loc[~ratio, "lam"].isin(FAST["lin_lams"]).all()
+        assert trials.loc[~ratio, "step"].eq(20).all()
+        assert trials.loc[ratio, "step"].isna().all()
+        assert trials["width"].notna().equals(ratio | kernel)
+
+    def test_summary_is_what_the_trials_say(self, reference):
+        folder, _ = reference
+        trials, summary = pd.read_csv(folder / "trials.csv"), pd.read_csv(folder / "summary.csv")
+        paper = load_paper_table(1).set_index(CELL)
+        assert len(summary) == 36
+        for row in summary.itertuples():
+            key = tuple(getattr(row, name) for name in CELL)
+            same = (trials[CELL] == list(key)).all(axis=1)
+            ours = trials.loc[same, "accuracy"].to_numpy()
+            printed = paper.loc[key]
+            se = ours.std(ddof=1) / np.sqrt(len(ours))
+            assert row.n == len(ours) == 2
+            assert row.mean == pytest.approx(ours.mean())
+            assert row.se == pytest.approx(se)
+            assert (row.paper_mean, row.paper_se) == (printed["mean"], printed["se"])
+            assert row.paper_bold == printed["bold"]
+            assert row.delta == pytest.approx(ours.mean() - printed["mean"])
+            # scipy wants standard deviations; no standard error below 0.03.
+            least_se, least_paper = max(se, 0.03), max(printed["se"], 0.03)
+            test = stats.ttest_ind_from_stats(
+                ours.mean(),
+                least_se * np.sqrt(2),
+                2,
+                printed["mean"],
+                least_paper * np.sqrt(10),
+                10,
+                equal_var=False,
+            )
+            assert row.p_value == pytest.approx(test.pvalue)
+            assert row.consistent == (test.pvalue >= 0.05)
+        for _, cells in summary.groupby(["given_prior", "dataset"]):
+            best = cells.loc[cells["mean"].idxmax()]
+            for row in cells.itertuples():
+                pair = [
+                    value
+                    for side in (best, row._asdict())
+                    for value in (side["mean"], max(side["se"], 0.03) * np.sqrt(2), 2)
+                ]
+                test = stats.ttest_ind_from_stats(*pair, equal_var=False, alternative="greater")
+                assert row.bold == (test.pvalue >= 0.05 or row.mean == best["mean"])
+
+    def test_any_number_of_jobs_gives_the_same_rows(self, reference, tmp_path):
+        run_all({tmp_path / "out": TABLES[1]}, DATASETS, METHODS, 2, PROTOCOL, jobs=2)
+        assert_same_rows(tmp_path / "out", reference[0])
+        for name in ("summary.csv", "table.md", "table.tex"):
+            assert (tmp_path / "out" / name).read_bytes() == (reference[0] / name).read_bytes()
+
+    def test_other_datasets_and_methods_change_nothing(self, reference, tmp_path):
+        chosen = ["Sq-Ker", "p/u uLSIF"]
+        run_all({tmp_path / "out": TABLES[1]}, ["cod-rna"], chosen, 1, PROTOCOL, jobs=1)
+        whole = rows(reference[0])
+        part = whole[whole["method"].isin(chosen) & (whole["dataset"] == "cod-rna")]
+        part = part[part["trial"] == 0].reset_index(drop=True)
+        assert_same_rows(rows(tmp_path / "out"), part)
+
+    def test_tables_together_equal_tables_alone_within_rounding(self, reference, tmp_path):
+        settings = {tmp_path / f"table{number}": TABLES[number] for number in (1, 3, 5)}
+        results = run_all(settings, DATASETS, METHODS, 2, PROTOCOL, jobs=2)
+        assert [result.frame["n"].eq(2).all() for result in results.values()] == [True] * 3
+        assert [len(rows(folder)) for folder in settings] == [72, 96, 72]
+        together, alone = rows(tmp_path / "table1"), rows(reference[0])
+        pd.testing.assert_frame_equal(together[TRIAL], alone[TRIAL])
+        ratio = alone["method"].str.contains("uLSIF")
+        assert_same_rows(together[ratio], alone[ratio])
+        # Another stack rounds differently, and AMSGrad may make a step of it.
+        difference = (together["accuracy"] - alone["accuracy"]).abs()
+        assert difference.max() <= 2
+        assert difference.mean() <= 0.2
+        assert (together["lam"] == alone["lam"]).mean() > 0.95
+
+    def test_a_run_is_extended_without_repeating_anything(self, reference, tmp_path, monkeypatch):
+        folder = tmp_path / "out"
+        run_all({folder: TABLES[1]}, ["banana"], METHODS[:2], 1, PROTOCOL, jobs=1)
+        seen = []
+
+        def watched(task, *arguments):
+            seen.append(task)
+            return run_task(task, *arguments)
+
+        monkeypatch.setattr(runner, "run_task", watched)
+        run_all({folder: TABLES[1]}, DATASETS, METHODS, 2, PROTOCOL, jobs=1)
+        assert [task.methods for task in seen] == [METHODS[2:], METHODS, METHODS, METHODS]
+        assert_same_rows(folder, reference[0])
+        seen.clear()
+        run_all({folder: TABLES[1]}, DATASETS, METHODS, 2, PROTOCOL, jobs=1)
+        assert seen == []
+
+    def test_a_stop_between_two_folders_is_made_good(self, tmp_path):
+        settings = {tmp_path / name: TABLES[number] for name, number in (("a", 1), ("b", 3))}
+        arguments = (settings, ["banana"], ["DH-Lin", "p/u uLSIF"], 1, PROTOCOL)
+        run_all(*arguments, jobs=1)
+        whole = {folder: rows(folder) for folder in settings}
+        lines = (tmp_path / "b" / "trials.csv").read_bytes().splitlines(keepends=True)
+        (tmp_path / "b" / "trials.csv").write_bytes(b"".join(lines[:-3]) + lines[-3][:9])
+        run_all(*arguments, jobs=1)
+        for folder, before in whole.items():
+            assert_same_rows(folder, before)
+
+    def test_an_error_of_a_task_reaches_the_caller_from_any_worker(self, tmp_path):
+        path = write_table(tmp_path / "mine.csv")
+        protocol = Protocol(**{**FAST, "n_u": 2000})
+        for jobs in (1, 2):
+            with pytest.raises(data.DataError, match="^mine has 400 positive rows"):
+                run_all(
+                    {tmp_path / "out": ONE},
+                    [str(path)],
+                    METHODS,
+                    2,
+                    protocol,
+                    jobs=jobs,
+                    label="kind",
+                )
+
+    def test_progress_sees_all_tasks_and_results(self, tmp_path):
+        seen = []
+
+        def progress(tasks, finished):
+            seen.append(len(tasks))
+            for found in finished:
+                seen.append(len(found))
+                yield found
+
+        arguments = ({tmp_path: ONE}, DATASETS, ["p/u uLSIF"], 2, PROTOCOL)
+        run_all(*arguments, jobs=1, progress=progress)
+        assert seen == [4, 1, 1, 1, 1]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"jobs": 0}, "jobs must be an integer >= 1, got 0"),
+            ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+            ({"gpu": -2}, "gpu must be a device id >= 0"),
+            ({"n_trials": 0}, "trials must be an integer >= 1, got 0"),
+            ({"datasets": ["iris"]}, "dataset must be"),
+            ({"methods": ["SVM"]}, "method must be"),
+            ({"cluster": "nonsense"}, "cluster nonsense cannot be reached: "),
+        ],
+    )
+    def test_earlier_results_survive_a_fresh_run_that_cannot_start(
+        self, tmp_path, changes, message
+    ):
+        options = {"datasets": ["banana"], "methods": ["p/u uLSIF"], "n_trials": 1, "jobs": 1}
+        run_all({tmp_path: ONE}, protocol=PROTOCOL, **options)
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(ValueError, match=message):
+            run_all({tmp_path: ONE}, protocol=PROTOCOL, fresh=True, **{**options, **changes})
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+    def test_other_content_of_a_file_is_another_run(self, tmp_path):
+        path, out = tmp_path / "mine.csv", tmp_path / "out"
+
+        def run(label, **options):
+            open_dataset.cache_clear()
+            arguments = ({out: ONE}, [str(path)], ["p/u uLSIF"], 1, PROTOCOL)
+            run_all(*arguments, jobs=1, label=label, **options)
+
+        write_table(path)
+        run("kind")
+        run(0)  # the same column
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("0,", "1,", 1), encoding="utf-8")
+        with pytest.raises(StoreError, match="holds another run: its files.mine is .*--out"):
+            run("kind")
+        run("kind", fresh=True)
+        # Other data may be added, and are recorded.
+        run_all({out: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
+        info = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        assert set(info["files"]) == {"mine", "banana"}
+        # A file that has the name of a known dataset is not taken for it.
+        named = path.rename(tmp_path / "Banana.csv")
+        with pytest.raises(ValueError, match="is named like one of the paper's: rename the file"):
+            run_all({out: ONE}, [str(named)], ["p/u uLSIF"], 1, PROTOCOL, jobs=1, label="kind")
+
+    def test_a_fresh_run_that_fails_leaves_what_was_there(self, tmp_path):
+        folders = {tmp_path / "a": ONE, tmp_path / "b": ONE}
+        run_all(folders, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+        many = replace(PROTOCOL, n_p=100_000)
+        with pytest.raises(ValueError, match="banana has .* positive rows, the draw needs"):
+            run_all(folders, ["banana"], ["p/u uLSIF"], 1, many, jobs=1, fresh=True)
+        info = json.loads((tmp_path / "b" / "run.json").read_text(encoding="utf-8"))
+        with (
+            TrialStore(tmp_path / "b", {name: info.get(name) for name in IDENTITY}),
+            pytest.raises(StoreError, match="in use by another run"),
+        ):
+            run_all(folders, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1, fresh=True)
+        changed = {path for path, content in before.items() if path.read_bytes() != content}
+        assert {path.parent.name for path in changed if path.name != ".lock"} <= {"b"}
+        assert {path.name for path in changed} <= {"run.json", ".lock"}
+        run_all(folders, ["banana"], ["Sq-Lin"], 1, PROTOCOL, jobs=1, fresh=True)
+        assert set(rows(tmp_path / "a")["method"]) == {"Sq-Lin"}
+
+    def test_a_run_that_came_to_nothing_does_not_stand_in_the_way(self, tmp_path):
+        many = replace(PROTOCOL, n_p=100_000)
+        with pytest.raises(ValueError, match="the draw needs"):
+            run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, many, jobs=1)
+        run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
+        assert len(rows(tmp_path)) == 1
+
+    def test_two_runs_into_one_folder_are_refused(self, tmp_path):
+        info = {"table": 0, "protocol": PROTOCOL.as_dict(), "seed": 0}
+        with TrialStore(tmp_path, info), pytest.raises(StoreError, match="in use by another run"):
+            run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
+
+    def test_without_dask_a_cluster_is_refused(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        with pytest.raises(ValueError, match=r"cluster needs dask: pip install 'pu-shift\["):
+            run_all({tmp_path: ONE}, ["banana"], METHODS, 1, PROTOCOL, cluster="tcp://x:1")
+
+
+def test_cores_are_the_default_number_of_jobs_and_a_gpu_has_one(tmp_path, monkeypatch):
+    seen = []
+
+    def execute(tasks, arguments, jobs, client):
+        seen.append(jobs)
+        yield from ()
+
+    monkeypatch.setattr(runner, "_execute", execute)
+    monkeypatch.setattr(runner.joblib, "cpu_count", lambda: 7)
+    monkeypatch.setattr(runner, "get_device", lambda gpu: None)
+    for gpu in (-1, 0):
+        with pytest.raises(ValueError, match="trials must hold some"):
+            run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, gpu=gpu)
+    assert seen == [7, 1]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """Rows of Table 1 by a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    run_all({folder: TABLES[1]}, DATASETS, METHODS, 3, Protocol(**SLOW), jobs=2)
+    return rows(folder)
+
+
+def test_a_killed_run_resumes_to_the_rows_of_an_uninterrupted_one(uninterrupted, tmp_path):
+    protocol, out = tmp_path / "slow.json", tmp_path / "killed"
+    protocol.write_text(json.dumps(SLOW), encoding="utf-8")
+    arguments = ["--trials", 3, "--datasets", *DATASETS, "--protocol", protocol]
+    process = start(
+        "table1.py", *arguments, "--jobs", 2, "--out", out, "--quiet", stderr=subprocess.PIPE
+    )
+    wait_for(lambda: count_lines(out / "trials.csv") > 20, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    said = process.communicate()[1].decode().splitlines()
+    # Made-up rows are reported, see conftest.py.
+    assert [line for line in said if stand_ins.FOLDER not in line] == []
+    assert process.returncode == -signal.SIGKILL
+    kept = rows(out)
+    assert 0 < len(kept) < len(uninterrupted) == 3 * 2 * 3 * 6
+    assert json.loads((out / "run.json").read_text(encoding="utf-8"))["finished"] is None
+    # As if the kill had come in the middle of a write.
+    with open(out / "trials.csv", "r+b") as file:
+        file.truncate(file.seek(0, os.SEEK_END) - 9)
+
+    run_all({out: TABLES[1]}, DATASETS, METHODS, 3, Protocol(**SLOW), jobs=1)
+    assert_same_rows(rows(out), uninterrupted)
+    assert len(uninterrupted.merge(kept)) == len(kept), "a row was changed"
+
+
+def test_workers_are_deaf_to_a_terminals_interrupt_and_the_run_is_not():
+    handler = signal.getsignal(signal.SIGINT)
+    calls = [joblib.delayed(signal.getsignal)(signal.SIGINT)] * 3
+    assert list(runner.in_parallel(calls, jobs=2)) == [signal.SIG_IGN] * 3
+    assert signal.getsignal(signal.SIGINT) is handler is not signal.SIG_IGN
+
+
+def test_a_run_in_a_thread_leaves_the_handlers_alone():
+    calls = [joblib.delayed(abs)(-1), joblib.delayed(abs)(-2)]
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(lambda: sorted(runner.in_parallel(calls, jobs=2))).result()
+    assert found == [1, 2]
+
+
+def test_an_interrupt_stops_the_workers_without_a_word_of_joblib(tmp_path):
+    def interrupt(tasks, finished):
+        yield next(finished)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # and no warning, which would be an error here
+        run_all(
+            {tmp_path: ONE}, DATASETS, ["Sq-Ker"], 8, Protocol(**SLOW), jobs=2, progress=interrupt
+        )
+    assert len(rows(tmp_path)) == 1
+
+
+def test_a_dead_worker_process_is_a_one_line_error_and_the_run_resumes(tmp_path):
+    def kill_a_worker(tasks, finished):
+        for number, found in enumerate(finished):
+            if number == 0:
+                os.kill(active_children()[0].pid, signal.SIGKILL)
+            yield found
+
+    arguments = ({tmp_path: ONE}, DATASETS, ["Sq-Ker"], 3, Protocol(**SLOW))
+    with pytest.raises(WorkerError, match="^workers died .*finished trials are kept, run again"):
+        run_all(*arguments, jobs=2, progress=kill_a_worker)
+    before = rows(tmp_path)
+    assert 0 < len(before) < 6
+    run_all(*arguments, jobs=1)
+    assert len(rows(tmp_path)) == 6
+    assert len(rows(tmp_path).merge(before)) == len(before)
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(uninterrupted, tmp_path):
+    with Cluster(tmp_path, workers=2) as cluster:
+
+        def kill_a_worker(tasks, finished):
+            assert len(tasks) == 6
+            for number, found in enumerate(finished):
+                if number == 1:
+                    cluster.workers[0].kill()
+                yield found
+
+        run_all(
+            {tmp_path / "out": TABLES[1]},
+            DATASETS,
+            METHODS,
+            3,
+            Protocol(**SLOW),
+            cluster=cluster.address,
+            progress=kill_a_worker,
+        )
+        assert cluster.workers[0].wait() == -signal.SIGKILL
+        assert cluster.workers[1].poll() is None
+    assert_same_rows(rows(tmp_path / "out"), uninterrupted)
+
+
+def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd):
+    with Cluster(tmp_path, workers=1) as cluster:
+
+        def kill_the_scheduler(tasks, finished):
+            for found in finished:
+                cluster.scheduler.kill()
+                yield found
+
+        with pytest.raises(WorkerError, match="^workers died .*finished trials are kept"):
+            run_all(
+                {tmp_path / "out": ONE},
+                DATASETS,
+                ["Sq-Ker"],
+                4,
+                Protocol(**SLOW),
+                cluster=cluster.address,
+                progress=kill_the_scheduler,
+            )
+    assert 0 < len(rows(tmp_path / "out")) < 8
+    assert capfd.readouterr().err == "", "Dask's tracebacks"
