@@ -75,7 +75,7 @@ def summarize(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def welch_p(
-    mean1: Any, se1: Any, n1: Any, mean2: Any, se2: Any, n2: Any, alternative: str = "two-sided"
+    mean1: Any, se1: Any, n1: Any, mean2: Any, se2: Any, n2: Any, *, alternative: str = "two-sided"
 ) -> Any:
     """Return the p-value of Welch's t-test; a standard error counts as 0.03 at least."""
     std1, std2 = (np.maximum(se, LEAST_SE) * np.sqrt(n) for se, n in ((se1, n1), (se2, n2)))
@@ -108,8 +108,8 @@ def compare(summary: pd.DataFrame, paper: pd.DataFrame | None = None) -> pd.Data
     table = table.merge(_rounded(paper).rename(columns=names), on=CELL, how="left")
     table = table.astype({"paper_mean": float, "paper_se": float, "paper_bold": "Int64"})
     table["delta"] = table["mean"] - table["paper_mean"]
-    ours_and_printed = (table[name] for name in ("mean", "se", "n", "paper_mean", "paper_se"))
-    table["p_value"] = welch_p(*ours_and_printed, PAPER_TRIALS)
+    ours, printed = (table["mean"], table["se"]), (table["paper_mean"], table["paper_se"])
+    table["p_value"] = welch_p(*ours, table["n"], *printed, PAPER_TRIALS)
     judged = table["p_value"].notna()
     table["consistent"] = (table["p_value"] >= LEVEL).astype("Int64").where(judged)
     return table[COLUMNS]
@@ -137,8 +137,9 @@ def _chance(paper_se: float, n: int) -> float:
         chi2 = rng.chisquare(count - 1, CEILING_PAIRS) / (count - 1)
         return rng.normal(0.0, se, CEILING_PAIRS), se * np.sqrt(chi2)
 
-    printed = (values.round(1) for values in drawn(PAPER_TRIALS))
-    return float(np.mean(welch_p(*drawn(n), n, *printed, PAPER_TRIALS) >= LEVEL))
+    mean, se = drawn(PAPER_TRIALS)
+    p_values = welch_p(*drawn(n), n, mean.round(1), se.round(1), PAPER_TRIALS)
+    return float(np.mean(p_values >= LEVEL))
 
 
 @dataclass(frozen=True)
