@@ -336,7 +336,7 @@ def corrupt_trials(bench: Bench, count: int) -> Tries:
 
 
 def corrupt_caches(bench: Bench, count: int) -> Tries:
-    """Change bytes of the cached arrays, their digests or the index; no number may change."""
+    """Change bytes of the cached arrays or their seal; no number may change."""
     with own_data(bench.folder) as raw:
         run_here(bench, bench.folder / "cached", "banana")
         truth = finished(bench.folder / "cached")

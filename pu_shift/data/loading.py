@@ -16,17 +16,8 @@ from typing import Any
 import numpy as np
 
 from pu_shift._files import replacing
+from pu_shift.data import parsers
 from pu_shift.data.dataset import DataError, Dataset
-from pu_shift.data.parsers import (
-    SUFFIXES,
-    members,
-    parse_idx,
-    parse_libsvm,
-    parse_table,
-    read_content,
-    reading,
-    to_signs,
-)
 from pu_shift.data.registry import Layout, Spec, lookup
 from pu_shift.data.sources import Source, with_mirrors
 
@@ -78,7 +69,7 @@ class Copy:
 
     def read(self, fresh: bool = False) -> Dataset:
         """Map the arrays kept from the last time or, if `fresh` or need be, read the files."""
-        with reading(self.title):
+        with parsers.reading(self.title):
             stamp = _stamp(self)
         data = None if fresh else _kept(self, stamp)
         if data is None:
@@ -97,7 +88,7 @@ class Copy:
 
     def parse(self) -> Dataset:
         """Read and check the files; a `DataError` says what was expected and what was found."""
-        with reading(self.title):
+        with parsers.reading(self.title):
             X, y = _parse(self)
             if self.layout.part:
                 X, y = _published(self.spec, X, y)
@@ -173,11 +164,11 @@ def _copies_in(folder: Path, spec: Spec) -> Iterator[Copy]:
 
 def _locate(folder: Path, file: str, archives: tuple[str, ...]) -> tuple[Path, str | None] | None:
     """Find a file, plain or compressed, in a folder or in a zip archive there."""
-    names = [file + suffix for suffix in SUFFIXES]
+    names = [file + suffix for suffix in parsers.SUFFIXES]
     for path in (folder / name for name in (*names, *archives)):
         if not path.is_file():
             continue
-        inside = members(path) if path.suffix == ".zip" else []
+        inside = parsers.members(path) if path.suffix == ".zip" else []
         if not inside:
             return path, None
         for member in inside:
@@ -224,16 +215,18 @@ def _set_aside(paths: Iterable[Path], folder: Path) -> None:
 
 def _parse(copy: Copy) -> tuple[np.ndarray, np.ndarray]:
     layout = copy.layout
-    contents = (read_content(path, member, layout.sample) for path, member in copy.parts)
+    contents = (parsers.read_content(path, member, layout.sample) for path, member in copy.parts)
     if layout.format == "idx":
-        arrays = [parse_idx(content) for content in contents]
+        arrays = [parsers.parse_idx(content) for content in contents]
         tables = [(image.reshape(len(image), -1), y) for image, y in zip(arrays[::2], arrays[1::2])]
     elif layout.format == "libsvm":
-        tables = [parse_libsvm(content, copy.spec.shape[1]) for content in contents]
+        tables = [parsers.parse_libsvm(content, copy.spec.shape[1]) for content in contents]
     else:
-        tables = [parse_table(content, layout.label) for content in contents]
+        tables = [parsers.parse_table(content, layout.label) for content in contents]
     X, labels = (np.concatenate(arrays) for arrays in zip(*tables))
-    return np.ascontiguousarray(X, "<f4"), to_signs(labels, layout.positive, layout.negative)
+    return np.ascontiguousarray(X, "<f4"), parsers.to_signs(
+        labels, layout.positive, layout.negative
+    )
 
 
 def _published(spec: Spec, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

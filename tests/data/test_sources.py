@@ -257,7 +257,7 @@ def test_a_member_that_is_too_large_or_not_the_known_one_is_refused(index, tmp_p
     wrong = Source((Remote("tinydata/tiny.txt", "0" * 64),), "tinydata==1.0")
     with pytest.raises(DataError, match="SHA256"):
         wrong.fetch(tmp_path)
-    monkeypatch.setattr(sources, "MAX_BYTES", 100)
+    monkeypatch.setattr(parsers, "MAX_BYTES", 100)
     with pytest.raises(DataError, match=r"tinydata/tiny\.txt is larger than 100 bytes"):
         fetch_member("tinydata==1.0", "tinydata/tiny.txt", tmp_path)
     assert names(tmp_path) == ["index"]
