@@ -271,17 +271,15 @@ def _chunks(path: Path) -> Iterator[bytes]:
         yield from iter(lambda: file.read(1 << 20), b"")
 
 
-def _cached(copy: Copy) -> list[Path]:
-    """Name the three files in which a copy's arrays are kept: features, labels, and their seal."""
-    place = _sha256(*(os.fsencode(path.resolve()) for path in copy.paths))
-    stem = f"{copy.spec.name}-{place[:12]}"
-    return [raw_folder() / "cache" / f"{stem}.{end}" for end in ("X.npy", "y.npy", "seal")]
+def _cached(spec: Spec) -> list[Path]:
+    """Name the three files in which arrays are kept: features, labels, and their seal."""
+    return [raw_folder() / "cache" / f"{spec.name}.{end}" for end in ("X.npy", "y.npy", "seal")]
 
 
 def _stamp(copy: Copy) -> str:
-    """Tell the state of the files without reading them: their sizes and times of change."""
-    states = [(path.stat().st_size, path.stat().st_mtime_ns) for path in copy.paths]
-    return _sha256(f"{_VERSION} {copy.layout} {states}".encode())
+    """Tell which files, in which state, without reading them: their sizes and times of change."""
+    states = [(p.resolve(), p.stat().st_size, p.stat().st_mtime_ns) for p in copy.paths]
+    return _sha256(f"{_VERSION} {copy.layout} {states}".encode(errors="surrogateescape"))
 
 
 def _seal(stamp: str, data: Dataset) -> str:
@@ -290,7 +288,7 @@ def _seal(stamp: str, data: Dataset) -> str:
 
 def _kept(copy: Copy, stamp: str) -> Dataset | None:
     """Map the arrays kept of a copy; None if there are none, or old or damaged ones."""
-    *paths, seal_path = _cached(copy)
+    *paths, seal_path = _cached(copy.spec)
     try:
         seal = seal_path.read_bytes().decode("latin-1")
     except OSError:
@@ -311,7 +309,7 @@ def _kept(copy: Copy, stamp: str) -> Dataset | None:
 
 def _keep(copy: Copy, stamp: str, data: Dataset) -> None:
     """Write arrays and seal, if the folder allows; two processes may do it at once."""
-    x_path, y_path, seal_path = _cached(copy)
+    x_path, y_path, seal_path = _cached(copy.spec)
     try:
         x_path.parent.mkdir(parents=True, exist_ok=True)
         for path, array in ((x_path, data.X), (y_path, data.y)):

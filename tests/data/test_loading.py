@@ -194,6 +194,17 @@ def test_a_file_is_not_hashed_again_while_its_size_and_time_stand(home):
         copy.read(fresh=True)
 
 
+def test_a_file_elsewhere_of_the_same_size_and_time_is_read_itself(home, tmp_path, monkeypatch):
+    first = put(tiny.libsvm())
+    load("tiny")
+    other = put(tiny.libsvm().replace(b"1:", b"2:"), folder=tmp_path / "mine")
+    os.utime(other, ns=(first.stat().st_atime_ns, first.stat().st_mtime_ns))
+    assert other.stat().st_size == first.stat().st_size
+    monkeypatch.setenv("PU_SHIFT_DATA", str(other.parent))
+    with pytest.raises(DataError, match="is not LIBSVM text"):
+        copies("tiny")[0].read()
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b"1 2 3", b"\xff\xfe"])
 def test_a_damaged_seal_only_costs_time(home, damage):
     path = put(tiny.libsvm())
