@@ -186,8 +186,7 @@ class _Steady(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # urllib3 has read1 from 2.1 on; before, a trickle is found out later.
-        chunk = getattr(self._raw, "read1", self._raw.read)(len(buffer))
+        chunk = self._raw.read1(len(buffer))
         buffer[: len(chunk)] = chunk
         self._total += len(chunk)
         self._recent += len(chunk)
