@@ -111,7 +111,7 @@ def load_file(path: PathLike, label: int | str | None = None, positive: Any = No
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "a.csv")
     ...     _ = file.write_text("0.5,1\n2.0,0\n")
-    ...     load_file(file).facts.positives
+    ...     load_file(file).positives
     1
     """
     path = Path(path)
