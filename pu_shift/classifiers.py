@@ -154,6 +154,40 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._labels(self.decision_function(X))
 
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed score under the test condition: positive means the positive class.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) scores: g(x) of a risk minimiser, of a density ratio
+            :meth:`pu_shift.priors.Condition.classify_ratio`.
+        """
+        return self._decide(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities at the test prior.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the
+            fit tells to π′.
+        """
+        posterior, prior = self._posterior(X)
+        positive = shift_posterior(posterior, prior, self.condition.test_prior)
+        return np.stack([1.0 - positive, positive], axis=1)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on rows whose true classes are known.
 
@@ -186,9 +220,6 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _labels(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[(scores > 0).astype(int)]
-
-    def _proba(self, positive: np.ndarray) -> np.ndarray:
-        return np.stack([1.0 - positive, positive], axis=1)
 
     def _prepare(self, X_p: np.ndarray, X_u: np.ndarray) -> tuple[Any, Seed, Condition]:
         """Check what both fits need, find the prior; return device, seed and condition.
@@ -348,13 +379,11 @@ class DensityRatioClassifier(_PUClassifier):
         one_of("direction", self.direction, DIRECTIONS)
         device, seed, condition = self._prepare(X_p, X_u)
         samples = device.send((X_p, X_u))
-        numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
         with warnings.catch_warnings(), chainer.using_device(device):
             if self.widths is None and self.width_factors is None and self.lams is None:
                 warnings.simplefilter("ignore", GridEdgeWarning)
             self.ratio_ = ULSIF(
-                numerator,
-                denominator,
+                *(samples if self.direction == "p/u" else samples[::-1]),
                 n_centers=self.n_centers,
                 widths=self.widths,
                 width_factors=WIDTH_FACTORS if self.width_factors is None else self.width_factors,
@@ -393,45 +422,15 @@ class DensityRatioClassifier(_PUClassifier):
         with chainer.using_device(device):
             return to_numpy(self.ratio_(device.send(X)))
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed score under the present condition: positive means the positive class.
+    def _decide(self, X: Any) -> np.ndarray:
+        return self.condition.classify_ratio(self.predict_ratio(X), self.direction)
 
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n,) scores, see :meth:`pu_shift.priors.Condition.classify_ratio`.
-        """
-        ratio = self.predict_ratio(X)
-        return self.condition.classify_ratio(ratio, self.direction)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities at the test prior.
-
-        π·p_p/p_u, cut to [0, 1], is the posterior at π; Bayes' rule moves it
-        to π′.
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n, 2) probabilities of ``classes_``.
-        """
-        ratio = self.predict_ratio(X)
-        condition = self.condition
+    def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
+        """π·p_p/p_u, cut to [0, 1], is the posterior at π."""
+        ratio, prior = self.predict_ratio(X), self.condition.prior
         if self.direction == "p/u":
-            posterior = np.clip(condition.prior * ratio, 0.0, 1.0)
-        else:
-            posterior = condition.prior / np.maximum(ratio, condition.prior)
-        return self._proba(shift_posterior(posterior, condition.prior, condition.test_prior))
+            return np.clip(prior * ratio, 0.0, 1.0), prior
+        return prior / np.maximum(ratio, prior), prior
 
     def predict_many(
         self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
@@ -477,6 +476,12 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     After ``fit`` the condition is fixed: with other parameters the
     classifier refuses to predict until it is fitted again.
+
+    The minimiser tells the posterior q at π_unif: (1 + g)/2, cut to [0, 1], of the squared
+    and the modified Huber loss, 1/(1 + exp(−g)) of the logistic loss. That of the double
+    hinge is only the sign of q − ½; there q = 1/(1 + exp(−s·g)) with the slope s that
+    minimises the non-negative logistic PU-shift risk of the held-out scores (of the
+    training scores with ``model``).
 
     Parameters
     ----------
@@ -534,8 +539,7 @@ class RiskMinimizationClassifier(_PUClassifier):
     width_, lam_ : float
         The chosen hyper-parameters.
     slope_ : float
-        Of the double hinge: the scale of its probabilities, see
-        :meth:`predict_proba`.
+        s of the double hinge.
 
     Examples
     --------
@@ -772,19 +776,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
         return _Fitted(model, np.nan, lam, scores)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """g(x): positive means the positive class.
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n,) scores.
-        """
+    def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
         X = _validate(self, X, reset=False)
         if self.condition != self.condition_:
@@ -802,33 +794,15 @@ class RiskMinimizationClassifier(_PUClassifier):
         with chainer.using_device(device):
             return to_numpy(score_rows(self.model_, device.send(X)))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities at the test prior.
-
-        The minimiser of the risk tells the posterior q at π_unif, and Bayes' rule moves q to
-        π′. For the squared and the modified Huber loss q is (1 + g)/2, cut to [0, 1], for the
-        logistic loss 1/(1 + exp(−g)). The double hinge's minimiser is only the sign of q − ½;
-        there q = 1/(1 + exp(−s·g)), where the slope s minimises the non-negative logistic
-        PU-shift risk of the held-out scores (of the training scores with ``model``).
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n, 2) probabilities of ``classes_``.
-        """
+    def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
+        """Return the posterior at π_unif that the minimiser of the loss tells."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
         if self.loss in ("squared", "modified_huber"):
             posterior = np.clip(0.5 * (1.0 + scores), 0.0, 1.0)
         else:
             slope = self.slope_ if self.loss == "double_hinge" else 1.0
             posterior = 0.5 * (1.0 + np.tanh(0.5 * slope * scores))
-        condition = self.condition_
-        return self._proba(shift_posterior(posterior, condition.prior_unif, condition.test_prior))
+        return posterior, self.condition_.prior_unif
 
 
 def _classes(y: np.ndarray) -> np.ndarray:
