@@ -5,12 +5,11 @@ still hold θ·p_p: :math:`p_\mathrm{u} - \theta p_\mathrm{p} \ge 0`. That share
 is π when no part of the negatives looks like the positives (irreducibility);
 otherwise it, and so the estimate, lies above π.
 
-Kernel methods lose their grip on many features: held against rows in which
-every pair is equally far apart, any θ fits. ``transform='score'`` replaces the
-rows by one number each, a cross-fitted estimate of p_p/p_u, which keeps all
-that matters for π. ``method='auto'`` is KM2 on that score, the best of the four
-combinations in ``docs/class_prior.md``, unless π seems to lie near 1, where KM2
-falls short.
+Kernel methods lose their grip on many features: held against rows in which every pair is equally
+far apart, any θ fits. ``transform='score'`` replaces the rows by one number each, a cross-fitted
+estimate of p_p/p_u, which keeps all that matters for π. ``method='auto'`` is KM2 on that score,
+the best of the four combinations in ``docs/class_prior.md``, unless π seems to lie near 1, where
+KM2 falls short.
 """
 
 from __future__ import annotations
@@ -94,26 +93,22 @@ def estimate_prior(
     Parameters
     ----------
     X_p, X_u
-        Positive and unlabelled rows. Features are scaled to unit variance
-        within.
+        Positive and unlabelled rows. Features are scaled to unit variance within.
     method
-        ``'pen-l1'`` (du Plessis, Niu & Sugiyama, 2017), ``'km2'`` (Ramaswamy,
-        Scott & Tewari, 2016), or ``'auto'``: ``'km2'`` on the score, or
-        ``'pen-l1'`` where that exceeds 0.85.
+        ``'pen-l1'`` (du Plessis, Niu & Sugiyama, 2017), ``'km2'`` (Ramaswamy, Scott & Tewari,
+        2016), or ``'auto'``: ``'km2'`` on the score, or ``'pen-l1'`` where that exceeds 0.85.
     transform
-        ``'raw'`` for the rows themselves, ``'score'`` for the cross-fitted
-        density ratio. By default ``'score'`` for ``'auto'`` and ``'raw'`` for
-        the two methods as published.
+        ``'raw'`` for the rows themselves, ``'score'`` for the cross-fitted density ratio. By
+        default ``'score'`` for ``'auto'`` and ``'raw'`` for the two methods as published.
     n_bootstrap
-        Number of bootstrap samples of the interval; 0 for none. Percentiles,
-        widened to hold the estimate. The score is not fitted again, so the
-        interval leaves out its uncertainty, and no interval knows of the bias
-        of data that are not irreducible.
+        Number of bootstrap samples of the interval; 0 for none. Percentiles, widened to hold the
+        estimate. The score is not fitted again, so the interval leaves out its uncertainty, and
+        no interval knows of the bias of data that are not irreducible.
     level
         The interval's level.
     max_rows
-        The largest number of rows used of P and of U each (KM2: a quarter,
-        its cost grows with their square).
+        The largest number of rows used of P and of U each (KM2: a quarter, its cost grows with
+        their square).
     seed
         Seed of everything random.
 
@@ -225,10 +220,9 @@ def _penalized_l1(
         \beta_l = \theta\,\widehat{\mathbb E}_\mathrm{p}[\varphi_l]
                 - \widehat{\mathbb E}_\mathrm{u}[\varphi_l]
 
-    The closed-form coefficients max(0, β)/λ come from the training folds and
-    meet the β of the held-out fold: in-sample, noise alone would look like an
-    excess of θ·p_p over p_u. At each θ the width and λ with the greatest
-    held-out value serve.
+    The closed-form coefficients max(0, β)/λ come from the training folds and meet the β of the
+    held-out fold: in-sample, noise alone would look like an excess of θ·p_p over p_u. At each θ
+    the width and λ with the greatest held-out value serve.
     """
     centers = choose_centers(*samples, 200, "both", child(seed, 0))
     widths = width_factors * median_distance(np.concatenate(samples))
@@ -271,10 +265,9 @@ def _km2(
 ) -> np.ndarray:
     r"""Kernel mean embedding with a threshold on the slope, for each column of counts.
 
-    d(λ) is the distance of λφ(U) + (1 − λ)φ(P) from the set of all
-    distributions on the rows. It leaves 0 at λ* = 1/(1 − π); as it is convex,
-    λ* is where its slope passes a threshold between the slope at the start
-    and the last possible one, ‖φ(U) − φ(P)‖.
+    d(λ) is the distance of λφ(U) + (1 − λ)φ(P) from the set of all distributions on the rows. It
+    leaves 0 at λ* = 1/(1 − π); as it is convex, λ* is where its slope passes a threshold between
+    the slope at the start and the last possible one, ‖φ(U) − φ(P)‖.
     """
     rows, (drawn_p, drawn_u) = np.concatenate(samples), counts
     distances = squared_distances(rows, rows)

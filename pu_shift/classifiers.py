@@ -1,12 +1,11 @@
 r"""Scikit-learn estimators for positive and unlabelled data under a given test condition.
 
-The training data say little about where a classifier will be used: the test
-prior π′ and the false-positive penalty α are given by the user. Both
-estimators take them, and differ in when:
+The training data say little about where a classifier will be used: the test prior π′ and the
+false-positive penalty α are given by the user. Both estimators take them, and differ in when:
 
 :class:`DensityRatioClassifier`
-    fits p_p/p_u (or p_u/p_p) once; π, π′ and α move only a threshold and may
-    change after ``fit``.
+    fits p_p/p_u (or p_u/p_p) once; π, π′ and α move only a threshold and may change after
+    ``fit``.
 :class:`RiskMinimizationClassifier`
     minimises the risk of one condition; another one needs another ``fit``.
 
@@ -93,8 +92,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X
             (n, d) features: an array or a data frame.
         y
-            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two
-            other labels, numbers or strings, the greater one marks the positives, and a
+            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two other
+            labels, numbers or strings, the greater one marks the positives, and a
             :class:`LabelWarning` says which that is.
 
         Returns
@@ -181,8 +180,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         numpy.ndarray
-            (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the
-            fit tells to π′.
+            (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the fit
+            tells to π′.
         """
         posterior, prior = self._posterior(X)
         positive = shift_posterior(posterior, prior, self.condition.test_prior)
@@ -198,8 +197,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X
             (n, d) features.
         y
-            (n,) true classes: ``classes_[1]`` is positive, ``classes_[0]``, 0
-            and −1 are negative.
+            (n,) true classes: ``classes_[1]`` is positive, ``classes_[0]``, 0 and −1 are
+            negative.
         sample_weight
             (n,) weights.
 
@@ -284,42 +283,37 @@ class DensityRatioClassifier(_PUClassifier):
     .. math:: \mathrm{sign}\left[\pi\,\frac{p_\mathrm{p}(x)}{p_\mathrm{u}(x)}
               - \alpha_\mathrm{unif}\right]
 
-    ``set_params(test_prior=…)``, ``alpha=…`` and ``prior=…`` change the
-    predictions at once, without another ``fit``.
+    ``set_params(test_prior=…)``, ``alpha=…`` and ``prior=…`` change the predictions at once,
+    without another ``fit``.
 
     Parameters
     ----------
     prior
-        π, the share of positives among the unlabelled rows; ``None``
-        estimates it, see :func:`pu_shift.class_prior.estimate_prior`.
+        π, the share of positives among the unlabelled rows; ``None`` estimates it, see
+        :func:`pu_shift.class_prior.estimate_prior`.
     test_prior
-        π′, the share of positives where the classifier will be used; ``None``
-        means π.
+        π′, the share of positives where the classifier will be used; ``None`` means π.
     alpha
         α, the penalty of a false positive; 1 − α is that of a false negative.
     direction
         ``'p/u'`` (bounded, the better choice) or ``'u/p'``.
-    basis
-        ``'gaussian'`` or ``'linear'``.
+    basis, selection, clip_coefficients
+        As for :class:`pu_shift.ulsif.ULSIF`.
     n_centers
         Number of Gaussian centres, drawn from P ∪ U.
     widths, width_factors
-        Candidates of the kernel width: numbers, or multiples of the median distance
-        (by default 1/8 … 2 of it).
+        Candidates of the kernel width: numbers, or multiples of the median distance (by default
+        1/8 … 2 of it).
     lams
         Candidates of λ (by default 1e-5 … 10). Of grids of your own a
         :class:`pu_shift.ulsif.GridEdgeWarning` says when the best lies on the edge.
-    selection
-        ``'kfold'`` or ``'loo'``, see :class:`pu_shift.ulsif.ULSIF`.
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
-    clip_coefficients
-        Whether negative coefficients are set to 0.
     gpu
         The CUDA device, or −1 for the CPU.
     random_state
-        Seed of the centres and folds: an integer, a ``SeedSequence``, or ``None``
-        for a new one in each fit.
+        Seed of the centres and folds: an integer, a ``SeedSequence``, or ``None`` for a new one
+        in each fit.
 
     Attributes
     ----------
@@ -442,9 +436,8 @@ class DensityRatioClassifier(_PUClassifier):
         X
             (n, d) features.
         conditions
-            :class:`pu_shift.Condition` objects, or mappings with any of
-            ``prior``, ``test_prior`` and ``alpha``; what a mapping leaves out
-            is taken from the classifier.
+            :class:`pu_shift.Condition` objects, or mappings with any of ``prior``, ``test_prior``
+            and ``alpha``; what a mapping leaves out is taken from the classifier.
 
         Returns
         -------
@@ -470,63 +463,50 @@ class DensityRatioClassifier(_PUClassifier):
 class RiskMinimizationClassifier(_PUClassifier):
     r"""PU classification by minimising the PU-shift risk of one condition.
 
-    A penalty α and a shift to π′ are trained as the equivalent shift to
-    π_unif (Theorem 3): conditions that are equivalent give the same
-    classifier. Width and λ are chosen by the held-out risk at that condition.
+    A penalty α and a shift to π′ are trained as the equivalent shift to π_unif (Theorem 3):
+    conditions that are equivalent give the same classifier. Width and λ are chosen by the
+    held-out risk at that condition.
 
-    After ``fit`` the condition is fixed: with other parameters the
-    classifier refuses to predict until it is fitted again.
+    After ``fit`` the condition is fixed: with other parameters the classifier refuses to predict
+    until it is fitted again.
 
-    The minimiser tells the posterior q at π_unif: (1 + g)/2, cut to [0, 1], of the squared
-    and the modified Huber loss, 1/(1 + exp(−g)) of the logistic loss. That of the double
-    hinge is only the sign of q − ½; there q = 1/(1 + exp(−s·g)) with the slope s that
-    minimises the non-negative logistic PU-shift risk of the held-out scores (of the
-    training scores with ``model``).
+    The minimiser tells the posterior q at π_unif: (1 + g)/2, cut to [0, 1], of the squared and
+    the modified Huber loss, 1/(1 + exp(−g)) of the logistic loss. That of the double hinge is
+    only the sign of q − ½; there q = 1/(1 + exp(−s·g)) with the slope s that minimises the
+    non-negative logistic PU-shift risk of the held-out scores (of the training scores with
+    ``model``).
 
     Parameters
     ----------
-    prior, test_prior, alpha
-        As for :class:`DensityRatioClassifier`.
+    prior, test_prior, alpha, n_centers, n_folds, gpu, random_state
+        As for :class:`DensityRatioClassifier`; ``random_state`` also deals the mini-batches.
     loss
-        ``'squared'``, ``'double_hinge'``, ``'logistic'`` or
-        ``'modified_huber'``.
+        ``'squared'``, ``'double_hinge'``, ``'logistic'`` or ``'modified_huber'``.
     basis
         ``'linear'`` or ``'gaussian'``; not used with ``model``.
     correction
         ``None`` for the unbiased risk; of the non-negative ones (nnPU-shift, nnPU-asym)
         ``'ascent'`` for Kiryo's gradient step, ``'max'`` for the risk as the paper prints it.
     model
-        A Chainer link that gives one score per row, for instance
-        :class:`pu_shift.MLP`. It is copied, and training starts from
-        its weights. There is no search then: ``lams`` is one number.
-    n_centers
-        Number of Gaussian centres, drawn from P ∪ U.
-    widths, width_factors
-        Candidates of the kernel width: numbers, or multiples of the median distance
-        (by default 1/4 … 2 of it).
+        A Chainer link that gives one score per row, for instance :class:`pu_shift.MLP`. It is
+        copied, and training starts from its weights. There is no search then: ``lams`` is one
+        number.
+    widths, width_factors, lams
+        Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
+        median distance and λ of 0 … 0.01 (with ``model`` 0).
     width_selection
-        ``'risk'`` selects the width together with λ by the held-out risk. ``'ratio'`` takes
-        that with which p/u uLSIF has the best score in cross-validation: one training
-        instead of one per width, and the same width for every condition.
+        ``'risk'`` selects the width together with λ by the held-out risk. ``'ratio'`` takes that
+        with which p/u uLSIF has the best score in cross-validation: one training instead of one
+        per width, and the same width for every condition.
     basis_scaling
-        ``'rms'`` divides each Gaussian basis by its root mean square over P ∪ U while
-        training, so that narrow bases learn as fast as wide ones; ``None`` does not.
-    lams
-        Candidates of λ (by default 0 … 0.01; with ``model`` 0).
-    n_folds
-        Number of folds, at most as many as the smaller sample has rows.
+        ``'rms'`` divides each Gaussian basis by its root mean square over P ∪ U while training,
+        so that narrow bases learn as fast as wide ones; ``None`` does not.
     criterion
-        The held-out risk that selects: ``'surrogate'`` (the training loss) or
-        ``'zero_one'``.
+        The held-out risk that selects: ``'surrogate'`` (the training loss) or ``'zero_one'``.
     n_steps, n_batches, learning_rate
         AMSGrad; ``n_batches=None`` takes all rows in every step.
     nn_beta, nn_gamma
         β and γ of the correction, see :func:`pu_shift.risks.nnpu_risk`.
-    gpu
-        The CUDA device, or −1 for the CPU.
-    random_state
-        Seed of centres, folds and mini-batches: an integer, a ``SeedSequence``, or
-        ``None`` for a new one in each fit.
 
     Attributes
     ----------
@@ -615,9 +595,8 @@ class RiskMinimizationClassifier(_PUClassifier):
     ) -> list[RiskMinimizationClassifier]:
         """Fit one classifier per condition, all of them in one training run.
 
-        The conditions are further columns of the stack that trains widths, λ and folds
-        side by side. Each result is what a ``fit_pu`` for its condition alone gives, to
-        rounding.
+        The conditions are further columns of the stack that trains widths, λ and folds side by
+        side. Each result is what a ``fit_pu`` for its condition alone gives, to rounding.
 
         Parameters
         ----------

@@ -427,7 +427,10 @@ class TestScale:
         [
             (lambda X: 1e-30 * X, "no feature of X has a range of more than"),
             (lambda X: X + 1e8, "feature 1 of X is near 1e\\+08 with a range of only|no feature"),
-            (lambda X: X + np.array([0, 0, 1e4]), "feature 3 of X is near 1000[0-9.]* with a range of only"),
+            (
+                lambda X: X + np.array([0, 0, 1e4]),
+                "feature 3 of X is near 1000[0-9.]* with a range of only",
+            ),
             (lambda X: 1e9 * X, "values of X up to .* leave no digits of"),
         ],
     )
