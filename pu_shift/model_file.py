@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import shown
+from pu_shift._files import replacing
 from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import to_numpy
 from pu_shift.links import MLP, GaussianKernelModel, LinearModel
-from pu_shift.paper.store import write_atomic
 from pu_shift.priors import Condition
 from pu_shift.ulsif import ULSIF
 
@@ -111,7 +111,8 @@ def save_model(path: PathLike, estimator: Any) -> None:
     text = json.dumps(header, sort_keys=True).encode("utf-8")
     arrays[_HEADER] = np.frombuffer(text, dtype=np.uint8)
     np.savez(content, **arrays)  # type: ignore[arg-type]  # its options have other names
-    write_atomic(path, content.getvalue())
+    with replacing(path, binary=True) as file:
+        file.write(content.getvalue())
 
 
 def load_model(path: PathLike) -> Any:
