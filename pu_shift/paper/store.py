@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import fcntl
 import hashlib
+import io
 import json
 import math
 import os
@@ -216,8 +217,10 @@ def _read_csv(path: Path, columns: Columns) -> list[Row]:
         raise StoreError(
             f"{path} was changed after it was written: its digest is not that in run.json"
         )
-    lines = content.decode("utf-8", "replace").splitlines(keepends=True)
-    reader = csv.reader(lines, strict=True)
+    try:
+        reader = csv.reader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)
+    except UnicodeDecodeError:
+        raise StoreError(f"{path} line 1: the file is not UTF-8") from None
     rows, names = [], list(columns.checks)
     try:
         header = next(reader, [])
@@ -227,7 +230,7 @@ def _read_csv(path: Path, columns: Columns) -> list[Row]:
             if len(fields) != len(header):
                 raise ValueError(f"{len(fields)} fields instead of {len(header)}")
             rows.append(columns.checked(dict(zip(names, fields))))
-        if not lines[-1].endswith("\n"):
+        if not content.endswith(b"\n"):
             raise ValueError("it is cut off")
     except (ValueError, csv.Error) as error:
         raise StoreError(f"{path} line {max(1, reader.line_num)}: {error}") from None
