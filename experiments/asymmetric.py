@@ -77,7 +77,9 @@ STUDY = Study(
     name="asymmetric",
     title="Asymmetric error: cost of a method in percent of the better constant classifier",
     run=run,
-    points=lambda options: product(ALPHAS, (*options.methods, *AGREEMENT)),
+    points=lambda options: [
+        (alpha, method) for method in (*options.methods, *AGREEMENT) for alpha in ALPHAS
+    ],
     axis="alpha",
     axis_label="α, the penalty of a false positive",
     value_label="relative cost (%)",

@@ -6,7 +6,6 @@ Usage: python experiments/robustness.py --trials 10        (--help lists the opt
 from __future__ import annotations
 
 import sys
-from itertools import product
 
 from studies import Rows, Study, StudyOptions, study_main
 
@@ -29,7 +28,9 @@ STUDY = Study(
     name="robustness",
     title="Accuracy against the given test prior",
     run=run,
-    points=lambda options: product(GIVEN_PRIORS, options.methods),
+    points=lambda options: [
+        (given, method) for method in options.methods for given in GIVEN_PRIORS
+    ],
     axis="given_prior",
     axis_label="given prior",
     value_label="accuracy (%)",

@@ -168,23 +168,33 @@ def read_trials(folder: PathLike) -> pd.DataFrame:
     was changed.
     """
     folder = Path(folder)
+    if not _files_with_trials(folder) and not (folder / "run.json").exists():
+        raise StoreError(f"{folder} is not a folder of results: it has no {SETS} and no trials.csv")
     try:
-        stored = _read_stored(folder, TABLE_COLUMNS)
+        return _assembled(folder, TABLE_COLUMNS)
     except OSError as error:
         raise StoreError(f"cannot read {error.filename}: {error.strerror}") from None
-    if not stored and not (folder / "run.json").exists():
-        raise StoreError(f"{folder} is not a folder of results: it has no {SETS} and no trials.csv")
-    rows = {TABLE_COLUMNS.key_of(row): row for _, _, rows in stored for row in rows}
-    return TABLE_COLUMNS.frame(rows.values())
+
+
+def _assembled(folder: Path, columns: Columns) -> pd.DataFrame:
+    stored = _read_stored(folder, columns)
+    rows = {columns.key_of(row): row for _, _, rows in stored for row in rows}
+    return columns.frame(rows.values())
 
 
 def _read_stored(folder: Path, columns: Columns) -> list[tuple[Path, Any, list[Row]]]:
     """Return each file that holds trials, what made it (None: not said), and its rows."""
-    sets = _set_files(folder)
-    if sets:
-        return [(path, *_read_set(path, columns)) for path in sets]
-    path = folder / "trials.csv"
-    return [(path, None, _read_csv(path, columns))] if os.path.lexists(path) else []
+    return [
+        (path, None, _read_csv(path, columns))
+        if path.name == "trials.csv"
+        else (path, *_read_set(path, columns))
+        for path in _files_with_trials(folder)
+    ]
+
+
+def _files_with_trials(folder: Path) -> list[Path]:
+    trials = folder / "trials.csv"
+    return _set_files(folder) or [trials] * os.path.lexists(trials)
 
 
 def _set_files(folder: Path) -> list[Path]:
@@ -354,13 +364,12 @@ class TrialStore:
         replaces = self._fresh and earlier is not None
         if replaces:
             earlier = None
-        stored = [] if earlier is None else _read_stored(self.folder, self._columns)
         # A run that came to nothing says nothing about the next.
-        if earlier is not None and any(rows for _, _, rows in stored):
+        if earlier is not None and _files_with_trials(self.folder):
             self._refuse_other_run(earlier)
             files = {**(earlier.get("files") or {}), **(self._info.get("files") or {})}
             self._info["files"] = files or None
-            self._take(stored)
+            self._take(_read_stored(self.folder, self._columns))
         self._clock = time.monotonic()
         session = {**environment(), "started": _now(), "finished": None, "wall_seconds": 0.0}
         self._run = {**self._info, **session, "trials": None, "earlier_sessions": []}
@@ -448,9 +457,11 @@ class TrialStore:
         write_atomic(self.folder / "run.json", run)
 
     def _finish(self, completed: bool) -> None:
-        trials = self.frame().to_csv(index=False).encode("utf-8")
-        write_atomic(self.folder / "trials.csv", trials)
-        self._run["trials"] = hashlib.sha256(trials).hexdigest()
+        if _set_files(self.folder):
+            # From the files: an interrupt may have come between writing one and counting it.
+            trials = _assembled(self.folder, self._columns).to_csv(index=False).encode("utf-8")
+            write_atomic(self.folder / "trials.csv", trials)
+            self._run["trials"] = hashlib.sha256(trials).hexdigest()
         self._run["finished"] = _now() if completed else None
         self._run["wall_seconds"] = round(time.monotonic() - self._clock, 3)
         self._write_run()

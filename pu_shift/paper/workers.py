@@ -49,7 +49,7 @@ def in_parallel(calls: Sequence[tuple], jobs: int) -> Generator[Any, None, None]
         warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
         workers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         try:
-            with _interrupt_ignored():
+            with _terminal_ignored():
                 results = workers(calls)  # starts the workers
             yield from results
         except BrokenExecutor as error:
@@ -57,20 +57,22 @@ def in_parallel(calls: Sequence[tuple], jobs: int) -> Generator[Any, None, None]
 
 
 @contextmanager
-def _interrupt_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C here for a moment, and for good in the processes started meanwhile.
+def _terminal_ignored() -> Iterator[None]:
+    """Ignore a terminal's signals here for a moment, and for good in what is started meanwhile.
 
-    A terminal interrupts the workers too, and each would print its traceback.
-    They inherit that it is ignored, so they are deaf from their first instruction on.
+    A terminal sends them to the workers too, and each would print its traceback.
+    They inherit that they are ignored, so they are deaf from their first instruction on.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Python sets handlers in the main thread only
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    numbers = (signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

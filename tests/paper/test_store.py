@@ -377,7 +377,7 @@ def test_fresh_deletes_our_files_only(tmp_path):
     with TrialStore(tmp_path, RUN, fresh=True) as store:
         assert store.done() == set()
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {".lock", "sets", "trials.csv", "run.json", "notes.txt"}
+    assert left == {".lock", "sets", "run.json", "notes.txt"}
     assert set_files(tmp_path) == []
     assert run_of(tmp_path)["earlier_sessions"] == []
 
