@@ -2,9 +2,10 @@
 """Hurt runs on purpose, let them go on, and count what they survive.
 
 Each kind of fault is tried many times, at moments and places that a seed
-decides; kills also before every single write and rename of ours. A try is survived when no trial that had finished is lost, the final
-trials equal those of an undisturbed run row for row (but for the seconds), and
-whatever failed on the way said so in one line. Exit status 1 if any try is lost.
+decides; kills also before every single write and rename of ours. A try is
+survived when no trial that had finished is lost, the final trials equal those
+of an undisturbed run row for row (but for the seconds), and whatever failed on
+the way said so in one line. Exit status 1 if any try is lost.
 
 Usage: python tools/chaos.py        (--help lists the options)
 """
