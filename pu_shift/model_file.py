@@ -230,9 +230,10 @@ def _labels(value: Any) -> bool:
 
 
 def _one_of(*allowed: Any) -> Rule:
-    # By type too: JSON's true equals 1.
-    known = {(type(item), item) for item in allowed}
-    return f"one of {', '.join(map(repr, allowed))}", lambda value: (type(value), value) in known
+    def holds(value: Any) -> bool:  # by type too: JSON's true equals 1
+        return any(type(value) is type(item) and value == item for item in allowed)
+
+    return f"one of {', '.join(map(repr, allowed))}", holds
 
 
 def _of_type(what: str, kind: type) -> Rule:
@@ -300,9 +301,10 @@ def _check_header(header: Any) -> None:
     """Refuse a header of which any field is not of its type, in its range and in its place."""
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError("its header names another format")
-    # Version 1 had no digest.
-    digest = {} if header.get("version") == 1 else {"digest": _of_type("text", str)}
-    _conform("its header", header, {**_HEADER_RULES, **digest})
+    rules = {**_HEADER_RULES, "digest": _of_type("text", str)}
+    if _one_of(1)[1](header.get("version")):
+        del rules["digest"]  # it came with the second
+    _conform("its header", header, rules)
     kind, fitted = header["classifier"], header["fitted"]
     parameters = CLASSIFIERS[kind]().get_params(deep=False)
     rules = {name: _PARAMETER_RULES.get(name, _PARAMETER) for name in parameters}

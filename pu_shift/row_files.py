@@ -368,7 +368,7 @@ def read_blocks(
         if is_matrix:
             blocks = _matrix_blocks(path, file, n_features, block_rows)
         else:
-            blocks = _csv_blocks(file, names or (), block_rows)
+            blocks = _csv_blocks(file, () if names is None else list(names), block_rows)
         for rows, position in blocks:
             check_finite(rows, names, first)
             yield Block(rows, position, size)
