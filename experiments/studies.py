@@ -28,11 +28,12 @@ from pu_shift.device import get_device
 from pu_shift.paper.figures import png
 from pu_shift.paper.methods import fit_method
 from pu_shift.paper.outputs import coverage
+from pu_shift.paper.rendering import csv_table, markdown
 from pu_shift.paper.runner import RunOptions, draw_set, open_dataset
 from pu_shift.paper.scripts import ending, find_data, messages, progress, script_parser
 from pu_shift.paper.settings import DATASETS, METHODS
 from pu_shift.paper.store import Columns, TrialStore, count, text, write_atomic
-from pu_shift.paper.style import method_colour, method_dash
+from pu_shift.paper.style import literal, method_colour, method_dash
 from pu_shift.paper.workers import in_parallel
 
 Rows = list[dict[str, Any]]
@@ -200,7 +201,7 @@ def write_study(
     absent = [name for name in missing if name not in set(summary["dataset"])]
     covered = coverage(len(summary), total, absent, "points")
     table = study_table(study, summary, covered)
-    write_atomic(folder / "summary.csv", summary.to_csv(index=False, float_format="%.6g"))
+    write_atomic(folder / "summary.csv", csv_table(summary, float_format="%.6g"))
     write_atomic(folder / "table.md", table)
     write_atomic(folder / "figure.png", png(study_figure(study, summary, covered)))
     return table
@@ -222,7 +223,8 @@ def study_table(study: Study, summary: pd.DataFrame, covered: str = "") -> str:
             cell.method: f"{cell.mean:.{digits}f} ({cell.se:.{digits}f})"
             for cell in cells.itertuples()
         }
-        lines.append(f"| {dataset} | {point:g} | {' | '.join(shown[m] for m in methods)} |")
+        row = " | ".join(shown[method] for method in methods)
+        lines.append(f"| {markdown(dataset)} | {point:g} | {row} |")
     return "\n".join(lines) + "\n"
 
 
@@ -247,7 +249,7 @@ def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figu
             line = (0, method_dash(method)) if method_dash(method) else "-"
             axes.plot(x, mean, color=colours[method], linestyle=line, label=method, marker=".")
             axes.fill_between(x, mean - se, mean + se, color=colours[method], alpha=0.2, lw=0)
-        axes.set_title(dataset)
+        axes.set_title(literal(dataset))
         axes.grid(color="0.92")
         axes.set_axisbelow(True)
         _draw_reference(study, axes, part)

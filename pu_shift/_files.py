@@ -47,10 +47,11 @@ def replacing(
     part = target.with_name(f".{secrets.token_hex(8)}.tmp")
     step()
     try:
-        file = open(part, "xb" if binary else "x", **options)  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-    try:
+        # Inside: a signal may come as soon as the file is there.
+        try:
+            file = open(part, "xb" if binary else "x", **options)  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         with file:
             yield file
             file.flush()

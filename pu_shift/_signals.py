@@ -40,8 +40,8 @@ def exit_status(run: Callable[[], int]) -> int:
         except KeyboardInterrupt:
             status = 128 + signal.SIGINT
             received = received or [signal.SIGINT]
-        except (_Unwritable, BrokenPipeError) as error:
-            status = error.status if isinstance(error, _Unwritable) else READER_GONE
+        except (_OutputError, BrokenPipeError) as error:
+            status = error.status if isinstance(error, _OutputError) else READER_GONE
             if status == UNWRITABLE:
                 print(f"error: {error}", file=sys.stderr)
         except BaseException:
@@ -54,7 +54,7 @@ def exit_status(run: Callable[[], int]) -> int:
         return status
 
 
-class _Unwritable(Exception):
+class _OutputError(Exception):
     """The standard output cannot be written; no OSError, which may be about any file."""
 
     def __init__(self, error: Exception) -> None:
@@ -89,7 +89,7 @@ class _Output:
             return self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        raise _Unwritable(error) from None
+        raise _OutputError(error) from None
 
 
 class _Messages(_Output):
@@ -124,12 +124,16 @@ def _streams() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
-        for stream in (output, messages):
-            try:
-                stream.flush()
-            except (OSError, ValueError):
-                with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
-                    os.dup2(nowhere.fileno(), stream.fileno())
+        _emptied(output)
+        _emptied(messages)
+
+
+def _emptied(stream: Any) -> None:
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def write_outputs(
         text += [rendering.NOTHING_PRINTED]
         (folder / "comparison.png").unlink(missing_ok=True)
     whole = _with_missing(comparison, setting, missing)
-    files["summary.csv"] = whole.to_csv(index=False)
+    files["summary.csv"] = rendering.csv_table(whole)
     files["table.md"] = rendering.markdown_table(comparison, setting, agreement, covered)
     files["table.tex"] = rendering.latex_table(comparison, setting, covered)
     for name, content in files.items():

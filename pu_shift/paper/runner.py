@@ -84,7 +84,7 @@ class RunOptions:
     def names(self) -> list[str]:
         """The names by which results go; one of the paper's datasets need not be here."""
         return [
-            lookup(dataset).facts.name
+            lookup(dataset).name
             if dataset.lower() in _KNOWN
             else open_dataset(dataset, self.label).name
             for dataset in self.datasets

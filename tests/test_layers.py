@@ -1,0 +1,81 @@
+"""The map of the house: a module imports only from its own layer or from those above it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "pu_shift"
+# From the top; CONTRIBUTING.md draws the same list.
+LAYERS = {
+    "helpers": ("_version", "_chainer", "_checks", "_files", "_seeds", "_signals", "device"),
+    "theory": ("priors", "losses", "risks"),
+    "numerics": ("candidates", "kernels", "ulsif", "links", "training"),
+    "learning": ("model_selection", "class_prior", "classifiers"),
+    "use": ("_api", "row_files", "model_file", "commands", "cli", "__main__"),
+    "data": ("data",),
+    "paper": ("paper",),
+    "pictures": ("report",),
+}
+RANK = {name: rank for rank, names in enumerate(LAYERS.values()) for name in names}
+MODULES = sorted(
+    path.relative_to(PACKAGE).with_suffix("").as_posix()
+    for path in PACKAGE.rglob("*.py")
+    if path.parent != PACKAGE or path.name != "__init__.py"
+)
+
+
+def room(module: str) -> str:
+    """The module or subpackage of pu_shift that a path or a dotted name belongs to."""
+    return module.replace("/", ".").split(".")[0]
+
+
+def imports(module: str) -> set[str]:
+    """Names below pu_shift that a module imports as it is loaded."""
+    found = set()
+    for node in ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "pu_shift":
+            found |= {f"pu_shift.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module)
+    prefix = "pu_shift."
+    return {name.removeprefix(prefix) for name in found if name.startswith(prefix)}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_upwards(module):
+    below = {name for name in imports(module) if RANK[room(name)] > RANK[room(module)]}
+    assert not below, f"{module} imports from a lower layer"
+
+
+def test_within_a_layer_nothing_goes_round_in_circles():
+    graph = {module: {name.replace(".", "/") for name in imports(module)} for module in MODULES}
+    while leaves := [name for name, needs in graph.items() if not needs & set(graph)]:
+        for name in leaves:
+            del graph[name]
+    assert not graph
+
+
+def test_no_two_modules_share_a_name():
+    names = [name.rpartition("/")[2] for name in MODULES if not name.endswith("__init__")]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "import pu_shift",
+        "from pu_shift.cli import main; main(['predict', 'no-such-model.npz', 'rows.csv'])",
+    ],
+)
+def test_a_user_does_not_load_what_only_the_paper_needs(run):
+    heavy = {"pandas", "matplotlib", "pu_shift.paper", "pu_shift.report", "pu_shift.data"}
+    # Recent releases of scikit-learn load pandas themselves, where it is installed.
+    code = "import sys, sklearn.base; before = set(sys.modules)\n"
+    code += f"{run}\nprint(sorted({heavy} & (set(sys.modules) - before)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
