@@ -265,6 +265,6 @@ def test_no_header_breaks_the_loader(model, header, field, tmp_path):
 
 def test_hyper_columns_of_a_forged_header_are_not_believed(trials, tmp_path):
     (tmp_path / "trials.csv").write_bytes(trials.replace(HYPER[0].encode(), b"other", 1))
-    with pytest.raises(ValueError, match="line 2: it was changed"):
+    with pytest.raises(ValueError, match="line 1: the columns are not "):
         read_trials(tmp_path)
     assert os.listdir(tmp_path) == ["trials.csv"]

@@ -3,8 +3,10 @@ import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pu_shift._files import KILL_AT
 from pu_shift.paper.store import (
     OUTPUTS,
     Columns,
@@ -269,6 +272,41 @@ def test_trials_csv_does_not_depend_on_the_order_of_the_work(tmp_path):
     assert (tmp_path / "a" / "trials.csv").read_bytes() == (
         tmp_path / "b" / "trials.csv"
     ).read_bytes()
+
+
+def killed_at(step, folder, **options):
+    """Fill a folder in a copy of this process that kills itself before a step on the disk."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
+        child = os.fork()
+    if child == 0:
+        os.environ[KILL_AT] = str(step)
+        fill(folder, **options)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("begin", ["new", "resumed", "alone", "fresh"])
+def test_a_kill_before_any_step_on_the_disk_costs_nothing(tmp_path, whole_folder, begin):
+    truth, steps, before = read_trials(whole_folder), 0, 0
+    while True:
+        folder = tmp_path / str(steps)
+        if begin != "new":
+            with TrialStore(folder, {**RUN, "seed": int(begin == "fresh")}) as store:
+                store.append([trial(trial=index, accuracy=50 + index / 3) for index in range(2)])
+            before = 0 if begin == "fresh" else 2
+        if begin == "alone":
+            without_sets(folder)
+        steps += 1
+        if not killed_at(steps, folder, fresh=begin == "fresh"):
+            break
+        if (folder / "run.json").exists():
+            assert len(read_trials(folder)) >= before
+        fill(folder, fresh=begin == "fresh")
+        pd.testing.assert_frame_equal(read_trials(folder), truth)
+        assert not list(folder.rglob("*.tmp"))
+    # Four steps for each of run.json, trials.csv, run.json again, and at least one set.
+    assert steps > 16
 
 
 LINKS = [".lock", "run.json", "trials.csv", "summary.csv", "sets"]
