@@ -14,7 +14,7 @@ LAYERS = {
     "theory": ("priors", "losses", "risks"),
     "numerics": ("candidates", "kernels", "ulsif", "links", "training"),
     "learning": ("model_selection", "class_prior", "classifiers"),
-    "use": ("row_files", "model_file", "cli", "__main__"),
+    "use": ("_api", "row_files", "model_file", "commands", "cli", "__main__"),
     "data": ("data",),
     "paper": ("paper",),
     "pictures": ("report",),

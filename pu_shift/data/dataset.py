@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-
-class DataError(ValueError):
-    """Data that cannot be had, or that is not what it should be."""
+from pu_shift.row_files import DataError
 
 
 @dataclass(frozen=True, eq=False)

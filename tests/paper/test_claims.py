@@ -206,7 +206,7 @@ def test_the_command_line(tmp_path, capsys):
     assert capsys.readouterr().out == done.stdout
     assert main([folders[0], folders[0]]) == 2
     assert (
-        "two folders hold the same trial: 0.3, 0.5, 0.5, banana, u/p uLSIF, 0"
+        "two folders hold the same trial: 0.3, 0.5, 0.3, MNIST, DH-Ker, 0"
         in capsys.readouterr().err
     )
     assert main([str(tmp_path)]) == 2

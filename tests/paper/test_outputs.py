@@ -61,3 +61,12 @@ def test_a_name_is_no_formula_in_the_summary(tmp_path):
     write_outputs(tmp_path, data, TABLES[1])
     lines = (tmp_path / "summary.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert [line.split(",")[3] for line in lines] == ["'=1+1"] * 3
+
+
+def test_the_summary_is_the_same_to_the_last_digit_in_any_order_of_trials(tmp_path):
+    data = trials(lambda cell: 70.0, count=10)
+    contents = set()
+    for seed in range(5):
+        write_outputs(tmp_path, data.sample(frac=1, random_state=seed), TABLES[1])
+        contents.add((tmp_path / "summary.csv").read_bytes())
+    assert len(contents) == 1

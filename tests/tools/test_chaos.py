@@ -29,12 +29,13 @@ def bench(chaos, tmp_path_factory):
     return chaos.Bench(tmp_path_factory.mktemp("bench"), seed=0, short=True)
 
 
-# Killed runs, workers and schedulers and two runs in one folder have their tests
+# Killed runs, signals, workers and schedulers and two runs in one folder have their tests
 # beside the runner's and the store's. No file system is mounted in a test.
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
-        ("corrupt_trials", 10),
+        ("corrupt_trials", 9),
+        ("unwritable_outputs", 1),
         ("corrupt_caches", 8),
         ("corrupt_data", 8),
         ("file_size_limits", 1),
@@ -46,27 +47,27 @@ def test_nothing_is_lost(chaos, bench, kind, count):
     assert list(getattr(chaos, kind)(bench, count)) == [""] * count
 
 
+def test_kills_at_writes_go_through_three_runs(chaos, bench):
+    # The store's own test goes through all steps.
+    assert list(chaos.kills_at_writes(bench, 2)) == [""] * 6
+
+
 def test_what_is_lost_is_noticed(chaos, bench):
     out = bench.new_folder()
     shutil.copytree(bench.whole, out)
     assert bench.lost(out) == ""
-    path = out / "trials.csv"
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:-1]))
+    first, second = (out / "sets").iterdir()
+    first.unlink()
     assert "a trial is lost" in bench.lost(out)
     assert bench.lost(out, before=set()) == ""
-    path.write_bytes(b"".join([*lines[:2], lines[2].replace(b"p/u", b"u/p"), *lines[3:]]))
-    assert "line 3: it was changed" in bench.lost(out)
+    second.write_bytes(second.read_bytes().replace(b"p/u", b"u/p"))
+    assert f"{second.name} was changed" in bench.lost(out)
 
 
 def test_a_wrong_number_is_noticed(chaos, bench):
     out = bench.new_folder()
-    shutil.copytree(bench.whole, out)
-    rows = read_trials(out).to_dict("records")
+    rows = read_trials(bench.whole).to_dict("records")
     rows[0]["accuracy"] += 0.1
-    (out / "run.json").unlink()
-    for file in out.iterdir():
-        file.unlink()
     with TrialStore(out, {"table": 1, "protocol": {}, "seed": 0}) as store:
         store.append(rows)
     assert "a trial differs" in bench.lost(out)
