@@ -29,7 +29,6 @@ PROTOCOL = Protocol(
     learning_rate=2e-2,
     n_batches=2,
     n_steps=30,
-    ker_steps=20,
     lin_lams=(0.0, 0.3),
     ker_lams=(0.0, 0.3),
 )
@@ -117,7 +116,7 @@ def test_the_protocol_supplies_the_arguments_of_the_estimator(method):
         "basis": "gaussian" if kernel else "linear",
         "correction": "max",
         "lams": default.ker_lams if kernel else default.lin_lams,
-        "n_steps": default.ker_steps if kernel else default.n_steps,
+        "n_steps": default.n_steps,
         "n_batches": 5,
         "learning_rate": 1e-3,
         "n_folds": 5,
