@@ -228,10 +228,10 @@ class Protocol:
         """
         if len(self.ker_width_factors) == 1:
             return self
-        scores = np.mean([self._ratio_scores(sample) for sample in samples], axis=0)
+        scores = np.mean([self.ratio_scores(sample) for sample in samples], axis=0)
         return replace(self, ker_width_factors=(self.ker_width_factors[scores.argmin()],))
 
-    def _ratio_scores(self, sample: Draw) -> np.ndarray:
+    def ratio_scores(self, sample: Draw) -> np.ndarray:
         """Return p/u uLSIF's score at each of the Ker widths, on one training set."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GridEdgeWarning)
