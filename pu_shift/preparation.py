@@ -45,7 +45,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def __init__(self, max_categories: int = 50) -> None:
         self.max_categories = max_categories
 
-    def fit(self, X: Any, y: Any = None) -> TablePreparation:
+    def fit(
+        self, X: Any, y: Any = None, feature_names: Sequence[str] | None = None
+    ) -> TablePreparation:
         """Find the columns of words, their values, and the medians of the others.
 
         Parameters
@@ -54,6 +56,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             (n, d) numbers, texts and missing values: a data frame, an array or lists.
         y
             Not used.
+        feature_names
+            Names of the columns; those of a data frame by default.
 
         Returns
         -------
@@ -62,7 +66,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         most = positive_int("max_categories", self.max_categories)
         columns = _columns(X)
-        names = [str(name) for name in getattr(X, "columns", range(1, len(columns) + 1))]
+        if feature_names is None:
+            feature_names = getattr(X, "columns", None)
+        names = list(range(1, len(columns) + 1) if feature_names is None else feature_names)
         medians: list[float | None] = []
         categories: list[list[str] | None] = []
         for name, column in zip(names, columns):
@@ -83,8 +89,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             categories.append(None)
         self.medians_, self.categories_ = medians, categories
         self.n_features_in_ = len(columns)
-        vars(self).pop("feature_names_in_", None)
-        if hasattr(X, "columns"):
+        self.__dict__.pop("feature_names_in_", None)
+        if feature_names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
@@ -123,7 +129,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                     f"X: column {shown(self._name(place))} held numbers in fit, found "
                     f"{shown(column[row])} in row {row + 1}"
                 ) from None
-            parts.append(np.where(np.isnan(numbers), median, numbers)[:, None])
+            numbers[np.isnan(numbers)] = median
+            parts.append(numbers[:, None])
         return np.concatenate(parts, axis=1, dtype=np.float64)
 
     def _name(self, place: int) -> Any:
