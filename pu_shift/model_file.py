@@ -251,9 +251,10 @@ def _labels(value: Any) -> bool:
 
 
 def _one_of(*allowed: Any) -> Rule:
-    # By type too: JSON's true equals 1.
-    known = {(type(item), item) for item in allowed}
-    return f"one of {', '.join(map(repr, allowed))}", lambda value: (type(value), value) in known
+    def holds(value: Any) -> bool:  # by type too: JSON's true equals 1
+        return any(type(value) is type(item) and value == item for item in allowed)
+
+    return f"one of {', '.join(map(repr, allowed))}", holds
 
 
 def _of_type(what: str, kind: type) -> Rule:
