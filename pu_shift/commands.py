@@ -120,6 +120,9 @@ COMMANDS: dict[str, dict[str, Any]] = {
 }
 
 
+PATIENCE = 2.0
+"""Seconds after which a command says what it is doing."""
+
 # What the library calls its arguments, and what the command line calls them.
 WORDS = {
     "prior": "--prior",
@@ -185,13 +188,11 @@ def _stage(what: str) -> Iterator[None]:
     done, start = threading.Event(), time.monotonic()
 
     def tell() -> None:
-        pause = 2.0
-        while not done.wait(pause):
-            pause = 1.0
-            seconds = f"{time.monotonic() - start:.0f} s"
-            print(f"\r{what} … {seconds}", end="", file=sys.stderr, flush=True)
-        if pause == 1.0:
-            print(f"\r{' ' * (len(what) + 12)}\r", end="", file=sys.stderr, flush=True)
+        told = ""
+        while not done.wait(1.0 if told else PATIENCE):
+            told = f"\r{what} … {time.monotonic() - start:.0f} s"
+            print(told, end="", file=sys.stderr, flush=True)
+        print(f"\r{' ' * len(told)}\r" if told else "", end="", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
