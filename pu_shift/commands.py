@@ -24,6 +24,7 @@ from pu_shift.class_prior import PRIOR_METHODS, TRANSFORMS, estimate_prior
 from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import DeviceError
 from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
+from pu_shift.kernels import SCALE_CURE
 from pu_shift.model_file import load_model, save_model
 from pu_shift.preparation import TablePreparation
 from pu_shift.priors import Condition
@@ -175,7 +176,8 @@ def _show_warning(message: Any, *_: Any) -> None:
 
 def _in_own_words(message: object) -> str:
     """Return a message in one line; the library's arguments by the options' names."""
-    argument, *rest = one_line(message).split(" ", 1)
+    text = one_line(message).replace(SCALE_CURE, "Fit without --no-scale")
+    argument, *rest = text.split(" ", 1)
     return " ".join([WORDS.get(argument, argument), *rest])
 
 
