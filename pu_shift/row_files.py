@@ -299,7 +299,11 @@ class Table:
             row = done + len(rows) + 1
             if len(cells) > width:
                 raise DataError(f"expected {width} columns, found {len(cells)} in row {row}")
-            cells += repeat("", width - len(cells))
+            if len(cells) < width:
+                # Refused at once: filled up, many short rows would take any memory.
+                for column in columns:
+                    if column >= len(cells):
+                        raise wrong_cell(row, self._names[column], np.nan)
             values = [convert.get(column, _number)(cells[column]) for column in columns]
             if None in values:
                 column = columns[values.index(None)]

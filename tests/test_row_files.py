@@ -88,6 +88,7 @@ def test_without_names_rows_are_a_matrix(files):
         ("a.npy", np.array([[0.0, 1.0], [1.0, np.nan]]), "in row 2 of column 'b', found"),
         ("a.npy", np.zeros((0, 2)), "has no rows"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path, name, content, message):
     path = tmp_path / name

@@ -143,9 +143,26 @@ def test_bad_libsvm_text_is_rejected(content, message):
     assert message in one_line(parsers.parse_libsvm, content, 3)
 
 
-def test_libsvm_text_with_a_huge_index_is_rejected():
-    content = b"+1 2000000000:1\n-1 1:1\n"
+@pytest.mark.parametrize("index", [b"2000000000", b"10000000"])
+def test_libsvm_text_with_a_huge_index_is_rejected(index):
+    content = b"+1 %s:1\n-1 1:1\n" % index
     assert "too large as a dense array" in one_line(parsers.parse_libsvm, content)
+
+
+def test_sparse_arff_text_of_many_attributes_is_rejected():
+    preamble = b"".join(b"@attribute a%d real\n" % i for i in range(5_000))
+    content = b"@relation x\n%s@attribute c {0,1}\n@data\n%s" % (preamble, b"{}\n" * 10_000)
+    assert "too large as a dense array: 10,000" in one_line(parsers.parse_table, content)
+
+
+def test_short_rows_under_a_wide_header_take_little_memory():
+    content = b",".join(b"a%d" % i for i in range(60_000)) + b"\n" + b"1\n" * 10_000
+    tracemalloc.start()
+    message = one_line(parsers.parse_table, content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "in row 1 of column 'a1', found nan" in message
+    assert peak < 64 << 20
 
 
 @pytest.mark.parametrize(
@@ -156,7 +173,7 @@ def test_libsvm_text_with_a_huge_index_is_rejected():
         (b"a,b\n", -1, "no rows"),
         (b"1,2,g\n1,2,3,g\n", -1, "expected 3 columns, found 4 in row 2"),
         (b"a,kind\n1,2,g\n", "kind", "expected 2 columns, found 3"),
-        (b"0\tK\n3a", -1, "in row 2 of column 1, found '3a'"),
+        (b"0\tK\n3a", -1, "in row 2 of column 2, found nan"),
         (b",a,kind\n0,2,g\n", "kind", "has no name for column 1: if it numbers the rows"),
         (b"1,2,g\n1,oops,h\n", -1, "in row 2 of column 2, found 'oops'"),
         (b"a,b,kind\n1,2,g\n1,oops,h\n", "kind", "in row 2 of column 'b', found 'oops'"),
