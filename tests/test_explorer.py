@@ -304,7 +304,8 @@ def test_words_from_files_stay_text(page):
     rows = [row.text for row in page.all("#list tbody td:nth-child(2)")]
     assert rows[0] == NAMES[1]
     assert page.run("return performance.getEntriesByType('resource').length") == 0
-    assert f"pu-shift predict model.npz '{HOSTILE}' --test-prior 0.99" in page.one("#command").text
+    command = f"pu-shift predict model.npz '{HOSTILE}' --keep who --test-prior 0.99"
+    assert command in page.one("#command").text
 
 
 @needs_browser

@@ -251,7 +251,8 @@
     const odd = Math.abs(mean - state.testPrior) > Math.max(0.05, 0.25 * Math.min(state.testPrior, 1 - state.testPrior));
     byId("doubt").hidden = !odd;
     set("doubt", `These cases do not look like it: with ${percent(state.testPrior)} positives the probabilities should average to that, but their mean is ${percent(mean)}. Is the share of positives right?`, mean);
-    set("command", `pu-shift predict ${shell(data.model)} ${shell(data.data)} --test-prior ${exact(state.testPrior)} --alpha ${exact(alpha)} --out predictions.csv`);
+    const keep = data.keep.map((column) => `--keep ${shell(column.name)} `).join("");
+    set("command", `pu-shift predict ${shell(data.model)} ${shell(data.data)} ${keep}--test-prior ${exact(state.testPrior)} --alpha ${exact(alpha)} --out predictions.csv`);
     set("live", `${whole(flagged)} flagged · cost ${money(result.cost)}`);
     histogram(result);
     list(result);
