@@ -65,7 +65,7 @@ tables: $(STAMP) ## all seven tables, sharing work
 
 report: $(STAMP) ## a page and figures of the reference results (ARGS="results/all --out DIR": of others)
 	$(BIN)/python experiments/report.py $(or $(ARGS),results/reference)
-	$(if $(ARGS),,cp results/report/report.html docs/ && cp results/report/figures/regions.png docs/figures/)
+	$(if $(ARGS),,mv results/report/report.html docs/)
 
 docs: $(STAMP) ## write the parts of the documents that come from code and results
 	$(BIN)/python tools/write_docs.py

@@ -49,6 +49,10 @@ setup(
         # One set of functions for NumPy 1, NumPy 2, CuPy and array-api-strict.
         "array-api-compat>=1.6,<2",
         "tqdm>=4.62,<5",
+        "pooch>=1.7,<2",
+        # Comes with pooch; 2.2 is the first that hands over what has arrived, without which
+        # a site that trickles could not be given up.
+        "urllib3>=2.2,<3",
     ],
     entry_points={"console_scripts": ["pu-shift = pu_shift.cli:main"]},
     extras_require={

@@ -26,10 +26,10 @@ from pu_shift.data.registry import lookup
 
 
 def _line(dataset: Dataset) -> str:
-    facts = dataset.facts
+    rows, features = dataset.X.shape
     return (
-        f"{facts.name:8} {facts.rows:>7,} × {facts.features:<3} "
-        f"{facts.positives:>6,} positive  {facts.source}"
+        f"{dataset.name:8} {rows:>7,} × {features:<3} "
+        f"{dataset.positives:>6,} positive  {dataset.source}"
     )
 
 
@@ -56,9 +56,10 @@ def show(names: Sequence[str]) -> int:
     print("looked in:", *search_path(), sep="\n  ")
     for name in names:
         for copy in copies(name):
-            print(f"{name:8} {copy.size / 1e6:>8.2f} MB  {copy.title}")
+            size = sum(path.stat().st_size for path in copy.paths)
+            print(f"{name:8} {size / 1e6:>8.2f} MB  {copy.title}")
         if not copies(name):
-            print(f"{name:8} not here; home: {lookup(name).facts.home}")
+            print(f"{name:8} not here; home: {lookup(name).home}")
     return 0
 
 
@@ -79,9 +80,9 @@ def _verifies(copy: Copy) -> bool:
     try:
         dataset = copy.read(fresh=True)
     except DataError as error:
-        print(f"BAD  {copy.spec.facts.name:8} {error}", flush=True)
+        print(f"BAD  {copy.spec.name:8} {error}", flush=True)
         return False
-    print(f"good {_line(dataset)}  SHA-256 {dataset.facts.sha256}", flush=True)
+    print(f"good {_line(dataset)}  SHA-256 {dataset.sha256}", flush=True)
     return True
 
 
@@ -97,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--offline", action="store_true", help="use what is here, fetch nothing")
     options = parser.parse_args(argv)
     try:
-        named = [lookup(name).facts.name for name in options.names]
+        named = [lookup(name).name for name in options.names]
     except ValueError as error:
         parser.error(str(error))
     asked = bool(named or options.all)

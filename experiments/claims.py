@@ -3,9 +3,37 @@
 Usage: python experiments/claims.py results/DIR [results/DIR ...]
 """
 
-import sys
+from __future__ import annotations
 
-from pu_shift.paper.claims import main
+import argparse
+import sys
+from collections.abc import Sequence
+
+import pandas as pd
+
+from pu_shift.paper.claims import judge, printed_cells, verdicts_text
+from pu_shift.paper.settings import TRIAL
+from pu_shift.paper.store import read_trials
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print each claim as our trials and the printed tables have it; 2 on a bad folder."""
+    parser = argparse.ArgumentParser(description="Judge the paper's claims from results folders.")
+    parser.add_argument("folders", nargs="+", metavar="DIR", help="a folder with a trials.csv")
+    folders = parser.parse_args(argv).folders
+    try:
+        trials = pd.concat([read_trials(folder) for folder in folders], ignore_index=True)
+        twice = trials[trials.duplicated(TRIAL)]
+        if len(twice):
+            same = ", ".join(map(str, twice.iloc[0][TRIAL]))
+            raise ValueError(f"two folders hold the same trial: {same}")
+        printed = printed_cells()
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(verdicts_text(judge(trials), judge(printed)))
+    return 0
+
 
 if __name__ == "__main__":
     sys.exit(main())

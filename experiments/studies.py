@@ -34,6 +34,7 @@ from pu_shift.paper.figures import png
 from pu_shift.paper.methods import fit_method
 from pu_shift.paper.outputs import coverage
 from pu_shift.paper.protocol import Protocol, load_protocol
+from pu_shift.paper.rendering import csv_table, markdown
 from pu_shift.paper.runner import (
     WorkerError,
     fingerprints,
@@ -44,7 +45,7 @@ from pu_shift.paper.runner import (
 from pu_shift.paper.scripts import available, fail, interrupted
 from pu_shift.paper.settings import DATASETS, EXTRA_METHODS, METHODS
 from pu_shift.paper.store import Columns, TrialStore, count, text, write_atomic
-from pu_shift.paper.style import method_colour, method_dash
+from pu_shift.paper.style import literal, method_colour, method_dash
 from pu_shift.priors import Condition, test_prior_from_alpha
 from pu_shift.risks import Risk
 from pu_shift.training import train
@@ -554,7 +555,7 @@ def write_study(study: Study, trials: pd.DataFrame, options: argparse.Namespace)
     absent = [name for name in options.missing if name not in set(summary["dataset"])]
     covered = coverage(len(summary), total, absent, "points")
     table = study_table(study, summary, covered)
-    write_atomic(folder / "summary.csv", summary.to_csv(index=False, float_format="%.6g"))
+    write_atomic(folder / "summary.csv", csv_table(summary, float_format="%.6g"))
     write_atomic(folder / "table.md", table)
     write_atomic(folder / "figure.png", png(study_figure(study, summary, covered)))
     return table
@@ -597,7 +598,9 @@ def study_table(study: Study, summary: pd.DataFrame, covered: str = "") -> str:
             getattr(cell, study.by): f"{cell.mean:.{digits}f} ({cell.se:.{digits}f})"
             for cell in cells.itertuples()
         }
-        lines.append(f"| {dataset} | {point:g} | {' | '.join(shown[c] for c in curves)} |")
+        lines.append(
+            f"| {markdown(dataset)} | {point:g} | {' | '.join(shown[c] for c in curves)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -643,7 +646,7 @@ def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figu
             line = (0, method_dash(curve)) if method_dash(curve) else "-"
             axes.plot(x, mean, color=colours[curve], linestyle=line, label=curve, marker=".")
             axes.fill_between(x, mean - se, mean + se, color=colours[curve], alpha=0.2, lw=0)
-        axes.set_title(dataset)
+        axes.set_title(literal(dataset))
         axes.grid(color="0.92")
         axes.set_axisbelow(True)
         _reference(study, axes, part)

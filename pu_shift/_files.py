@@ -55,10 +55,11 @@ def replacing(
         return
     part = target.with_name(temporary or f".{target.name}.{os.getpid()}.tmp")
     try:
-        file = open(part, **options)  # noqa: SIM115 - closed below, its errors are told apart
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-    try:
+        # Inside: a signal may come as soon as the file is there.
+        try:
+            file = open(part, **options)  # noqa: SIM115 - closed below, its errors are told apart
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         with file:
             yield file
             file.flush()

@@ -60,7 +60,7 @@ class LinearModel(chainer.Link):
             dtype = np.dtype(dtype)
         if not isinstance(dtype, np.dtype) or dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {shown(dtype)}")
-        self.n_candidates = n_candidates
+        self.n_candidates, self._n_inputs = n_candidates, n_features
         with chainer.using_config("dtype", dtype), self.init_scope():
             self.W = chainer.Parameter(initial_w, (n_features, columns))
             self.b = chainer.Parameter(initial_b, (columns,))
@@ -76,10 +76,6 @@ class LinearModel(chainer.Link):
         """Score rows: (n,) for a single model, (n, K) for a stack."""
         scores = chainer.functions.matmul(self.features(chainer.as_array(x)), self.W) + self.b
         return scores[:, 0] if self.n_candidates is None else scores
-
-    @property
-    def _n_inputs(self) -> int:
-        return self.W.shape[0]
 
 
 class GaussianKernelModel(LinearModel):
@@ -117,14 +113,11 @@ class GaussianKernelModel(LinearModel):
         super().__init__(centers.shape[0], n_candidates, initial_w, initial_b, dtype)
         self.add_persistent("centers", centers.astype(self.W.dtype))
         self.add_persistent("width", positive("width", width))
+        self._n_inputs = centers.shape[1]
 
     def features(self, x: Any) -> Any:
         """Return the (n, m) kernel values that the weights multiply."""
         return gaussian_kernel(super().features(x), self.centers, float(self.width))
-
-    @property
-    def _n_inputs(self) -> int:
-        return self.centers.shape[1]
 
 
 class MLP(chainer.Chain):

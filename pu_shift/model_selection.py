@@ -140,7 +140,10 @@ class PURiskScorer:
             Minus the risk.
         """
         last = estimator[-1] if hasattr(estimator, "steps") else estimator
-        condition = self.condition if self.condition is not None else _condition_of(last)
+        condition = self.condition or getattr(last, "condition", None)
+        if not isinstance(condition, Condition):
+            name = type(last).__name__
+            raise ValueError(f"condition must be given to the scorer: {name} has none")
         loss = self.loss if self.loss is not None else getattr(last, "loss", "squared")
         one_of("loss", loss, LOSSES)
         positive = np.asarray(y) == estimator.classes_[1]
@@ -154,15 +157,6 @@ class PURiskScorer:
 
     def __repr__(self) -> str:
         return f"PURiskScorer(loss={self.loss!r}, condition={self.condition!r})"
-
-
-def _condition_of(estimator: Any) -> Condition:
-    condition = getattr(estimator, "condition", None)
-    if not isinstance(condition, Condition):
-        raise ValueError(
-            f"condition must be given to the scorer: {type(estimator).__name__} has none"
-        )
-    return condition
 
 
 def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition) -> np.ndarray:

@@ -287,8 +287,9 @@ def test_ctrl_c_is_never_told_as_a_bad_file(files, model, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("place", ["pu_shift.commands", "sklearn", "chainer"])
-def test_an_interrupt_during_imports_prints_no_traceback(place):
-    code = f"""
+def test_an_interrupt_during_imports_prints_no_traceback(tmp_path, place):
+    script = tmp_path / "pu-shift"  # as the one that pip installs
+    script.write_text(f"""
 import signal, sys
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
@@ -297,9 +298,19 @@ class Interrupt:
 sys.meta_path.insert(0, Interrupt())
 from pu_shift.cli import main
 sys.exit(main(["--version"]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+""")
+    done = subprocess.run([sys.executable, script], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
+
+
+def test_a_module_of_the_command_knows_the_public_names(tmp_path):
+    script = tmp_path / "pu-shift"
+    script.write_text(
+        "import sys, pu_shift; assert 'chainer' not in sys.modules; from pu_shift import *;"
+        "assert Condition is pu_shift.priors.Condition; assert not hasattr(pu_shift, 'nothing')"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_prediction_needs_neither_pandas_nor_the_paper(files, model):

@@ -22,8 +22,9 @@ LAYERS = {
     ),
     "theory": ("priors", "losses", "risks"),
     "numerics": ("candidates", "kernels", "ulsif", "links", "training"),
-    "learning": ("model_selection", "class_prior", "classifiers", "_api"),
+    "learning": ("model_selection", "class_prior", "classifiers"),
     "use": (
+        "_api",
         "row_files",
         "preparation",
         "model_file",

@@ -36,7 +36,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pu_shift import data
-from pu_shift.data import loading as data_store
 from pu_shift.data import registry
 from pu_shift.paper import runner
 from pu_shift.paper.scripts import table_main
@@ -289,7 +288,7 @@ def own_data(folder: Path) -> Iterator[Path]:
             (copy,) = data.copies(name)
             # As for the real files, other values are refused in one and reported in the other.
             layout = replace(copy.layout, exact=name == "banana")
-            content = data_store._content(*data_store._parse(copy))
+            content = copy.parse().content
             specs.append(replace(copy.spec, layouts=(layout,), content=content))
         stack.enter_context(mock.patch.object(registry, "_SPECS", tuple(specs)))
         yield raw
@@ -337,7 +336,7 @@ def corrupt_trials(bench: Bench, count: int) -> Tries:
 
 
 def corrupt_caches(bench: Bench, count: int) -> Tries:
-    """Change bytes of the cached arrays, their digests or the index; no number may change."""
+    """Change bytes of the cached arrays or their seal; no number may change."""
     with own_data(bench.folder) as raw:
         run_here(bench, bench.folder / "cached", "banana")
         truth = finished(bench.folder / "cached")

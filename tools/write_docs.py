@@ -22,13 +22,10 @@ sys.path.insert(0, str(ROOT / "experiments"))
 
 from studies import STUDIES
 
-from pu_shift.paper.claims import judge, printed_cells
-from pu_shift.paper.compare import headline
 from pu_shift.paper.protocol import protocol_markdown
 from pu_shift.paper.rendering import text_diff, text_table
-from pu_shift.paper.settings import DATASETS, GUIDES, METHODS, TABLES
-from pu_shift.paper.store import read_trials
-from pu_shift.report.results import read_results
+from pu_shift.paper.settings import DATASETS, METHODS, TABLES
+from pu_shift.report.results import Results, headlines, read_results
 
 REFERENCE = ROOT / "results" / "reference"
 FILLED = ("README.md", "docs/REPRODUCTION.md", "docs/SPEED.md", "docs/which_method.md")
@@ -39,9 +36,14 @@ WRONG = (0.3, 0.4, 0.6, 0.7)
 
 
 @cache
+def reference(run: str = ".") -> Results:
+    """Return the results of a run."""
+    return read_results(REFERENCE / run)
+
+
 def printed(run: str = ".") -> pd.DataFrame:
     """Return the cells of all tables of a run, with those that the paper prints."""
-    return read_results(REFERENCE / run).comparison
+    return reference(run).comparison
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:
@@ -64,17 +66,7 @@ def seen_block() -> str:
 
 def headline_block(run: str = ".") -> str:
     """Return share of consistent cells, its ceiling and mean difference, in and out of sample."""
-    cells = printed(run)
-    groups = {
-        "Tables 4–7, out of sample": [number for number in TABLES if number not in GUIDES],
-        "Tables 1–3, which guided the protocol": GUIDES,
-        "Tables 1–7": TABLES,
-    }
-    figures = {
-        name: headline(cells[cells["table"].isin(numbers)])
-        for name, numbers in groups.items()
-        if set(numbers) <= set(cells["table"])
-    }
+    figures = headlines(printed(run))
     columns = list(figures.values())
 
     def row(name: str, parts: list[Any]) -> list[str]:
@@ -121,11 +113,9 @@ def better_block() -> str:
 
 def claims_block() -> str:
     """Return the verdicts on the paper's claims."""
-    folders = sorted(REFERENCE.glob("table*")) + sorted(REFERENCE.glob("linear/table*"))
-    ours = judge(pd.concat([read_trials(folder) for folder in folders], ignore_index=True))
     rows = [
-        [str(mine.number), mine.claim, mine.verdict, theirs.verdict]
-        for mine, theirs in zip(ours, judge(printed_cells()))
+        [str(ours.number), ours.claim, ours.verdict, theirs.verdict]
+        for ours, theirs in reference().claims
     ]
     return markdown(["", "claim", "our trials, Tables 1–7", "printed Tables 1–7"], rows)
 

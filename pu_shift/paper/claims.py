@@ -13,8 +13,7 @@ prior) first, then over these, which are independent of each other.
 
 from __future__ import annotations
 
-import argparse
-import sys
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,9 +21,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from pu_shift.paper.compare import LEAST_SE, LEVEL, PAPER_TRIALS, load_paper_table, welch
+from pu_shift.paper.compare import LEAST_SE, LEVEL, PAPER_TRIALS, load_paper_table
 from pu_shift.paper.settings import CELL, EXTRA_METHODS, METHODS, ROW, TABLES, TRIAL
-from pu_shift.paper.store import PathLike, StoreError, read_trials
 
 REPRODUCED, PARTLY, NOT, NO_DATA = "reproduced", "partly", "not", "no data"
 RATIO_UP, RATIO_PU, *RISK_METHODS = METHODS
@@ -38,19 +36,7 @@ SUBSTANTIAL = 5.0  # points of accuracy
 
 @dataclass(frozen=True)
 class Verdict:
-    """The judgement on one claim.
-
-    Parameters
-    ----------
-    number : int
-        Which claim.
-    claim : str
-        What the paper says.
-    verdict : str
-        ``reproduced``, ``partly``, ``not`` or ``no data``.
-    evidence : tuple of str
-        The statistics that decided, one per line.
-    """
+    """The judgement on one claim, with the statistics that decided, one per line."""
 
     number: int
     claim: str
@@ -60,19 +46,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Gain:
-    """How much one group of cells is ahead of another.
-
-    Parameters
-    ----------
-    pairs : int
-        The number of pairs of cells.
-    ahead, significantly_ahead, significantly_behind : float
-        The shares of pairs with a positive, a significantly positive and a
-        significantly negative difference.
-    mean, se, p_value : float
-        The mean difference in points, its standard error, and the one-sided
-        probability of one this large if there were none.
-    """
+    """How much one group of cells is ahead of another: shares of pairs, and points."""
 
     pairs: int
     ahead: float
@@ -80,7 +54,7 @@ class Gain:
     significantly_behind: float
     mean: float
     se: float
-    p_value: float
+    p_value: float  # one-sided, of the mean
 
     @property
     def is_significant(self) -> bool:
@@ -98,28 +72,7 @@ class Gain:
 
 
 def gain(better: pd.DataFrame, worse: pd.DataFrame, pair_by: Sequence[str]) -> Gain | None:
-    """Measure how much the cells of one frame are ahead of their partners in another.
-
-    Parameters
-    ----------
-    better, worse : DataFrame
-        Rows with ``trial`` and ``accuracy``, or printed cells with ``mean`` and ``se``.
-    pair_by : sequence of str
-        The columns that name a pair; ``dataset`` and ``prior`` must be among them.
-
-    Returns
-    -------
-    Gain or None
-        The differences; None if there is no pair with at least two trials.
-
-    Examples
-    --------
-    >>> row = dict(prior=0.3, dataset="susy", se=0.5)
-    >>> better, worse = (pd.DataFrame([{**row, "mean": mean}]) for mean in (75.0, 70.0))
-    >>> print(gain(better, worse, ["prior", "dataset"]))
-    +5.0 ± 0.7 points (p < 0.001), ahead in 100% of 1 pairs (100% significantly, 0%
-    significantly behind)
-    """
+    """Measure how much trials or printed cells are ahead of their partners; None without any."""
     on = list(pair_by) + (["trial"] if "accuracy" in better else [])
     pairs = better.merge(worse, on=on, suffixes=("", "_worse"))
     if "accuracy" in better:
@@ -152,14 +105,13 @@ def _paired(pairs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def _unpaired(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return difference, standard error and degrees of freedom of each pair of printed cells."""
-    sample, other = (
-        [pairs[name + suffix] for name in ("mean", "se")] + [PAPER_TRIALS]
-        for suffix in ("", "_worse")
+    """Return the same of each pair of printed cells, with Welch's degrees of freedom."""
+    one, other = (pairs[name].clip(lower=LEAST_SE) ** 2 for name in ("se", "se_worse"))
+    return pairs.assign(
+        delta=pairs["mean"] - pairs["mean_worse"],
+        se=np.sqrt(one + other),
+        df=(PAPER_TRIALS - 1) * (one + other) ** 2 / (one**2 + other**2),
     )
-    _, df = welch(*sample, *other)
-    se = np.hypot(sample[1].clip(lower=LEAST_SE), other[1].clip(lower=LEAST_SE))
-    return pairs.assign(delta=sample[0] - other[0], se=se, df=df)
 
 
 def _pooled(parts: pd.DataFrame) -> dict[str, float]:
@@ -173,28 +125,7 @@ def _pooled(parts: pd.DataFrame) -> dict[str, float]:
 
 
 def shift_helps(data: pd.DataFrame) -> Verdict:
-    """Judge claim 1: taking the shift into account improves every algorithm.
-
-    For each algorithm, the accuracy with the test prior given is compared with
-    that of ordinary PU classification (training prior given), over the datasets
-    and the pairs of priors with a shift. Reproduced if every algorithm's mean
-    gain is significant, partly if at least half are.
-
-    Parameters
-    ----------
-    data : DataFrame
-        Trials or printed cells.
-
-    Returns
-    -------
-    Verdict
-        The judgement.
-
-    Examples
-    --------
-    >>> shift_helps(printed_cells()).verdict
-    'reproduced'
-    """
+    """Judge claim 1, from the gain of the given test prior over ordinary PU where they differ."""
     shifted = data[data["prior"] != data["test_prior"]]
     informed = shifted[shifted["given_prior"] == shifted["test_prior"]]
     ordinary = shifted[shifted["given_prior"] == shifted["prior"]]
@@ -202,32 +133,11 @@ def shift_helps(data: pd.DataFrame) -> Verdict:
     gains = {
         method: gain(_of(informed, method), _of(ordinary, method), pair_by) for method in METHODS
     }
-    claim = "taking the shift into account improves every algorithm"
-    return _judged(1, claim, gains)
+    return _judged(1, "taking the shift into account improves every algorithm", gains)
 
 
 def pu_beats_up(data: pd.DataFrame) -> Verdict:
-    """Judge claim 2: p/u uLSIF outperforms u/p uLSIF in almost all cases.
-
-    Reproduced if the mean gain is significant and p/u is ahead in at least 90 %
-    of the cells, significantly in more than half; partly if the mean gain is
-    significant and p/u is ahead in more than half.
-
-    Parameters
-    ----------
-    data : DataFrame
-        Trials or printed cells.
-
-    Returns
-    -------
-    Verdict
-        The judgement.
-
-    Examples
-    --------
-    >>> pu_beats_up(printed_cells()).verdict
-    'reproduced'
-    """
+    """Judge claim 2, by the share of cells in which p/u is ahead."""
     found = gain(_of(data, RATIO_PU), _of(data, RATIO_UP), ROW)
     claim = "p/u uLSIF outperforms u/p uLSIF in almost all cases"
     if found is None:
@@ -241,29 +151,7 @@ def pu_beats_up(data: pd.DataFrame) -> Verdict:
 
 
 def pu_is_robust(data: pd.DataFrame) -> Verdict:
-    """Judge claim 3: p/u uLSIF is more robust to a wrong given prior than risk minimization.
-
-    For each risk minimizer, its loss of accuracy from the right to a wrong given
-    prior is compared with that of p/u uLSIF. Reproduced if p/u loses
-    significantly less than every one, partly if than at least half. The
-    accuracies under a wrong prior are shown beside it: a method that is no
-    better than guessing has nothing to lose.
-
-    Parameters
-    ----------
-    data : DataFrame
-        Trials or printed cells.
-
-    Returns
-    -------
-    Verdict
-        The judgement.
-
-    Examples
-    --------
-    >>> len(pu_is_robust(printed_cells()).evidence)
-    8
-    """
+    """Judge claim 3, from what a wrong given prior costs each method."""
     right = data[data["given_prior"] == data["test_prior"]].drop(columns="given_prior")
     wrong = data[data["given_prior"] != data["test_prior"]]
     loss = wrong.merge(right, on=[name for name in TRIAL if name in right], suffixes=("_wrong", ""))
@@ -276,6 +164,7 @@ def pu_is_robust(data: pd.DataFrame) -> Verdict:
         f"loss of {method} over that of p/u": gain(_of(loss, method), _of(loss, RATIO_PU), ROW)
         for method in RISK_METHODS
     }
+    # A method that is no better than guessing has nothing to lose.
     beside = {
         f"(accuracy of p/u over {method} under a wrong prior)": gain(
             _of(wrong, RATIO_PU), _of(wrong, method), ROW
@@ -287,27 +176,7 @@ def pu_is_robust(data: pd.DataFrame) -> Verdict:
 
 
 def kernels_trail(data: pd.DataFrame) -> Verdict:
-    """Judge claim 4: the kernel models of risk minimization trail the other methods.
-
-    Each is compared with p/u uLSIF and with the linear model of the same loss
-    over all cells. Reproduced if all four mean gaps are significant, partly if
-    at least two are.
-
-    Parameters
-    ----------
-    data : DataFrame
-        Trials or printed cells.
-
-    Returns
-    -------
-    Verdict
-        The judgement.
-
-    Examples
-    --------
-    >>> len(kernels_trail(printed_cells()).evidence)
-    4
-    """
+    """Judge claim 4, from how far p/u and the linear model of the same loss are ahead."""
     gains = {
         f"{other} over {kernel}": gain(_of(data, other), _of(data, kernel), ROW)
         for linear, kernel in zip(LINEAR, KERNEL)
@@ -317,27 +186,7 @@ def kernels_trail(data: pd.DataFrame) -> Verdict:
 
 
 def linear_ratio_fails(data: pd.DataFrame) -> Verdict:
-    """Judge claim 5: linear features fail for density ratios.
-
-    They fail on a dataset where Gaussian kernels make p/u uLSIF better by at least
-    5 points in the mean, significantly so. Reproduced if they fail on all datasets,
-    partly if on half of them.
-
-    Parameters
-    ----------
-    data : DataFrame
-        Trials or printed cells, with the method ``p/u uLSIF-Lin``.
-
-    Returns
-    -------
-    Verdict
-        The judgement.
-
-    Examples
-    --------
-    >>> linear_ratio_fails(printed_cells()).verdict
-    'no data'
-    """
+    """Judge claim 5, by the datasets on which Gaussian kernels are substantially ahead."""
     linear = _of(data, RATIO_LINEAR)
     found = gain(_of(data, RATIO_PU), linear, ROW)
     claim = "linear features fail for density ratios"
@@ -358,27 +207,7 @@ def linear_ratio_fails(data: pd.DataFrame) -> Verdict:
 
 
 def linear_fails_on_banana(data: pd.DataFrame) -> Verdict:
-    """Judge claim 6: the linear models of risk minimization fail on banana.
-
-    One fails if it is in the mean less than 5 points better than a constant
-    guess of the more frequent class, and significantly behind p/u uLSIF.
-    Reproduced if both fail, partly if one does.
-
-    Parameters
-    ----------
-    data : DataFrame
-        Trials or printed cells.
-
-    Returns
-    -------
-    Verdict
-        The judgement.
-
-    Examples
-    --------
-    >>> linear_fails_on_banana(printed_cells()).verdict
-    'reproduced'
-    """
+    """Judge claim 6: less than substantially above a constant guess, and behind p/u."""
     banana = data[data["dataset"] == "banana"]
     fails, evidence = [], {}
     for method in LINEAR:
@@ -403,71 +232,19 @@ CLAIMS: tuple[Callable[[pd.DataFrame], Verdict], ...] = (
 
 
 def judge(data: pd.DataFrame) -> list[Verdict]:
-    """Judge the six claims.
-
-    Parameters
-    ----------
-    data : DataFrame
-        The trials of any number of tables, or their printed cells.
-
-    Returns
-    -------
-    list of Verdict
-        One per claim, in the paper's order.
-
-    Examples
-    --------
-    >>> [verdict.number for verdict in judge(printed_cells())]
-    [1, 2, 3, 4, 5, 6]
-    """
+    """Judge the six claims from the trials of any number of tables, or from printed cells."""
     return [claim(data) for claim in CLAIMS]
 
 
-def printed_cells(folder: PathLike | None = None) -> pd.DataFrame:
-    """Return the cells of all printed tables.
-
-    Parameters
-    ----------
-    folder : path-like, optional
-        Where they are; the package's own by default.
-
-    Returns
-    -------
-    DataFrame
-        Cells with ``mean`` and ``se``.
-
-    Examples
-    --------
-    >>> len(printed_cells())
-    792
-    """
+def printed_cells(folder: str | os.PathLike[str] | None = None) -> pd.DataFrame:
+    """Return the cells of all printed tables."""
     found = [load_paper_table(number, folder) for number in TABLES]
     tables = [table for table in found if table is not None]
     return pd.concat(tables) if tables else pd.DataFrame(columns=[*CELL, "mean", "se"])
 
 
-def report(ours: Iterable[Verdict], paper: Iterable[Verdict]) -> str:
-    """Render our verdicts, each beside what the printed numbers say.
-
-    Parameters
-    ----------
-    ours, paper : iterable of Verdict
-        From :func:`judge`, on trials and on the printed cells.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Examples
-    --------
-    >>> print(report([Verdict(5, "linear features fail", NOT, ("a",))],
-    ...              [Verdict(5, "linear features fail", NO_DATA)]))
-    Claim 5: linear features fail
-      ours: not
-        a
-      printed tables: no data
-    """
+def verdicts_text(ours: Iterable[Verdict], paper: Iterable[Verdict]) -> str:
+    """Render our verdicts, each beside what the printed numbers say."""
     lines = []
     for our, printed in zip(ours, paper):
         lines.append(f"Claim {our.number}: {our.claim}")
@@ -475,42 +252,6 @@ def report(ours: Iterable[Verdict], paper: Iterable[Verdict]) -> str:
             lines.append(f"  {name}: {verdict.verdict}")
             lines += [f"    {line}" for line in verdict.evidence]
     return "\n".join(lines)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge the claims from the results folders named on the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The command line; that of the process by default.
-
-    Returns
-    -------
-    int
-        The exit code: 0, or 2 if a folder cannot be used.
-
-    Examples
-    --------
-    >>> main(["no/such/folder"])
-    2
-    """
-    parser = argparse.ArgumentParser(description="Judge the paper's claims from results folders.")
-    parser.add_argument("folders", nargs="+", metavar="DIR", help="a folder with a trials.csv")
-    folders = parser.parse_args(arguments).folders
-    try:
-        trials = pd.concat([read_trials(folder) for folder in folders], ignore_index=True)
-        if trials.duplicated(TRIAL).any():
-            first = trials[trials.duplicated(TRIAL)].iloc[0]
-            raise StoreError(
-                f"two folders hold the same trial: {', '.join(map(str, first[TRIAL]))}"
-            )
-        printed = printed_cells()
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(report(judge(trials), judge(printed)))
-    return 0
 
 
 def _of(data: pd.DataFrame, method: str) -> pd.DataFrame:
@@ -525,21 +266,23 @@ def _constant(cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(mean=accuracy, se=0.0)
 
 
+def _judged(
+    number: int,
+    claim: str,
+    gains: Mapping[str, Gain | None],
+    beside: Mapping[str, Gain | None] | None = None,
+) -> Verdict:
+    """Judge by the share of significant gains; what stands beside is shown, not judged."""
+    verdict = _share_verdict([found.is_significant for found in gains.values() if found])
+    return Verdict(number, claim, verdict, _lines({**gains, **(beside or {})}))
+
+
 def _share_verdict(successes: Sequence[bool]) -> str:
+    """Return reproduced if all hold, partly if at least half of them do."""
     if not successes:
         return NO_DATA
     share = sum(successes) / len(successes)
     return REPRODUCED if share == 1 else PARTLY if share >= 0.5 else NOT
-
-
-def _judged(
-    number: int,
-    claim: str,
-    gains: dict[str, Gain | None],
-    beside: dict[str, Gain | None] | None = None,
-) -> Verdict:
-    verdict = _share_verdict([found.is_significant for found in gains.values() if found])
-    return Verdict(number, claim, verdict, _lines({**gains, **(beside or {})}))
 
 
 def _lines(gains: Mapping[str, Gain | None]) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def write_outputs(
         text += [rendering.NOTHING_PRINTED]
         figure_path.unlink(missing_ok=True)
     write_atomic(
-        folder / "summary.csv", _with_missing(comparison, setting, missing).to_csv(index=False)
+        folder / "summary.csv", rendering.csv_table(_with_missing(comparison, setting, missing))
     )
     write_atomic(
         folder / "table.md", rendering.markdown_table(comparison, setting, figures_of_run, covered)

@@ -1,4 +1,4 @@
-"""Tables laid out like the paper's: for the terminal, in Markdown and in LaTeX."""
+"""Tables laid out like the paper's: for the terminal, in Markdown, in LaTeX and as CSV."""
 
 from __future__ import annotations
 
@@ -10,46 +10,26 @@ import pandas as pd
 
 from pu_shift.paper.compare import Headline
 from pu_shift.paper.settings import TableSetting
+from pu_shift.paper.style import delta_text
 
 _BOLD, _CONSISTENT, _INCONSISTENT = "1", "36", "31"
 _NO_CELL = "–"
+# Brackets and a star would belong to the line break before them.
+_LATEX = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        **{character: f"{{{character}}}" for character in "[]*"},
+        **{"\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum "},
+        **{"<": r"\textless ", ">": r"\textgreater ", "|": r"\textbar "},
+    }
+)
 NOTHING_PRINTED = "No cell has a printed number to compare with."
 
 
 def text_table(
     comparison: pd.DataFrame, setting: TableSetting, colour: bool = False, covered: str = ""
 ) -> str:
-    """Render our table for a terminal.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        From :func:`pu_shift.paper.compare.compare`.
-    setting : TableSetting
-        The table's blocks.
-    colour : bool
-        Whether to use ANSI codes; without them boldface is shown by brackets.
-    covered : str
-        How many cells are there, if not all.
-
-    Returns
-    -------
-    str
-        Mean (standard error) of each cell.
-
-    Examples
-    --------
-    >>> from pu_shift.paper.compare import compare
-    >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
-    >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.0, "se": 0.5}])
-    >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
-    >>> print(text_table(compare(ours, paper), TableSetting.shift(1, 0.3, 0.5, [0.5])))
-    Table 1: π = 0.3, π′ = 0.5
-    Accuracy in percent, mean (standard error) over 10 trials; [ ] = boldface
-    <BLANKLINE>
-    dataset  π_g     DH-Lin
-    susy     0.5  [72.0 (0.5)]
-    """
+    """Render our table for a terminal; without ANSI codes brackets stand for boldface."""
 
     def cell(row: Any) -> tuple[str, str]:
         return _mean(row, "{}" if colour else "[{}]"), _BOLD if colour and row.bold else ""
@@ -61,34 +41,7 @@ def text_table(
 
 
 def text_diff(comparison: pd.DataFrame, setting: TableSetting, colour: bool = False) -> str:
-    """Render the differences from the printed means for a terminal.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        From :func:`pu_shift.paper.compare.compare`.
-    setting : TableSetting
-        The table's blocks.
-    colour : bool
-        Whether to use ANSI codes; the asterisk is there in any case.
-
-    Returns
-    -------
-    str
-        Δ of each cell.
-
-    Examples
-    --------
-    >>> from pu_shift.paper.compare import compare
-    >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
-    >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.0, "se": 0.5}])
-    >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
-    >>> print(text_diff(compare(ours, paper), TableSetting.shift(1, 0.3, 0.5, [0.5])))
-    Difference from the paper in points; * = not consistent (Welch t-test, 5 %)
-    <BLANKLINE>
-    dataset  π_g  DH-Lin
-    susy     0.5   +1.3
-    """
+    """Render the differences from the printed means for a terminal."""
 
     def cell(row: Any) -> tuple[str, str]:
         if pd.isna(row.consistent) or not colour:
@@ -99,42 +52,16 @@ def text_diff(comparison: pd.DataFrame, setting: TableSetting, colour: bool = Fa
     return f"{caption}\n\n" + _text_grid(comparison, setting, cell)
 
 
-def text_headline(headline: Headline, covered: str = "") -> str:
-    """Render the headline figures as plain text.
-
-    Parameters
-    ----------
-    headline : Headline
-        From :func:`pu_shift.paper.compare.headline`.
-    covered : str
-        How many cells are there, if not all.
-
-    Returns
-    -------
-    str
-        The overall line, then one for each method and dataset, then what the ceiling is.
-
-    Examples
-    --------
-    >>> from pu_shift.paper.compare import compare, headline
-    >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
-    >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.0, "se": 0.5}])
-    >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
-    >>> print(text_headline(headline(compare(ours, paper))))
-    Consistent with the paper: 100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30, boldface
-    agrees on –
-      DH-Lin  100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30
-      susy    100.0 % of 1 cells (ceiling 94.7 %), mean |Δ| 1.30
-    Ceiling: what a protocol identical to the authors' would get, trials being random
-    """
+def text_headline(headline: Headline, covered: str = "", name: Callable[[str], str] = str) -> str:
+    """Render the headline figures, overall and per method and dataset, each as ``name`` has it."""
     groups = pd.concat([headline.by_method, headline.by_dataset])
-    width = max(map(len, groups.index))
+    width = max(len(name(group)) for group in groups.index)
     lines = [
         f"Consistent with the paper: {_figures(headline)}, "
-        f"boldface agrees on {_percent(headline.bold_agreement)}"
-        + (f" ({covered})" if covered else "")
+        f"boldface agrees on {percent(headline.bold_agreement)}"
+        + (f" ({name(covered)})" if covered else "")
     ]
-    lines += [f"  {group.Index:<{width}}  {_figures(group)}" for group in groups.itertuples()]
+    lines += [f"  {name(group.Index):<{width}}  {_figures(group)}" for group in groups.itertuples()]
     lines += ["Ceiling: what a protocol identical to the authors' would get, trials being random"]
     return "\n".join(lines)
 
@@ -145,95 +72,34 @@ def markdown_table(
     headline: Headline | None = None,
     covered: str = "",
 ) -> str:
-    """Render ``table.md``: our table, then the differences if there is a printed table.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        From :func:`pu_shift.paper.compare.compare`.
-    setting : TableSetting
-        The table's blocks.
-    headline : Headline, optional
-        The figures to put below; None if no cell has a printed number.
-    covered : str
-        How many cells are there, if not all.
-
-    Returns
-    -------
-    str
-        Markdown.
-
-    Examples
-    --------
-    >>> from pu_shift.paper.compare import compare
-    >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
-    >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.0, "se": 0.5}])
-    >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
-    >>> print(markdown_table(compare(ours, paper), TableSetting.shift(1, 0.3, 0.5, [0.5])))
-    # Table 1: π = 0.3, π′ = 0.5
-    <BLANKLINE>
-    Accuracy in percent, mean (standard error) over 10 trials.
-    <BLANKLINE>
-    | dataset | π_g | DH-Lin |
-    |---|---|---|
-    | susy | 0.5 | **72.0 (0.5)** |
-    <BLANKLINE>
-    """
+    """Render ``table.md``: our table, then the differences if there is a printed table."""
 
     def grid(cell: Callable[[Any], str]) -> list[str]:
-        header, blocks = _grid(comparison, setting, cell)
+        header, blocks = _grid(comparison, setting, cell, markdown)
         rows = [header, *(row for block in blocks for row in block)]
-        lines = [f"| {' | '.join(text.replace('|', '&#124;') for text in row)} |" for row in rows]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
         return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 
     caption = f"Accuracy in percent, mean (standard error) over {_trials(comparison)}."
-    caption += f" {covered}." if covered else ""
+    caption += f" {markdown(covered)}." if covered else ""
     lines = [f"# {setting.title}", "", caption, "", *grid(lambda row: _mean(row, "**{}**"))]
     if headline is not None:
         lines += ["", "## Difference from the paper in points (\\* = not consistent)", ""]
         lines += grid(lambda row: _delta(row).strip().replace("*", "\\*"))
-        lines += [
-            "",
-            *(f"- {line.strip()}" for line in text_headline(headline, covered).splitlines()),
-        ]
+        figures = text_headline(headline, covered, markdown).splitlines()
+        lines += ["", *(f"- {line.strip()}" for line in figures)]
     return "\n".join(lines) + "\n"
 
 
 def latex_table(comparison: pd.DataFrame, setting: TableSetting, covered: str = "") -> str:
-    r"""Render ``table.tex``: our table as the paper sets it, in LaTeX without packages.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        From :func:`pu_shift.paper.compare.compare`.
-    setting : TableSetting
-        The table's blocks.
-    covered : str
-        How many cells are there, if not all.
-
-    Returns
-    -------
-    str
-        A ``table`` environment.
-
-    Examples
-    --------
-    >>> from pu_shift.paper.compare import compare
-    >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
-    >>> ours = pd.DataFrame([{**cell, "n": 10, "mean": 72.0, "se": 0.5}])
-    >>> paper = pd.DataFrame([{**cell, "mean": 70.7, "se": 0.4, "bold": 0}])
-    >>> table = latex_table(compare(ours, paper), TableSetting.shift(1, 0.3, 0.5, [0.5]))
-    >>> print(table.splitlines()[7])
-    susy & 0.5 & \textbf{72.0 (0.5)} \\
-    """
-    header, blocks = _grid(comparison, setting, lambda row: _mean(row, r"\textbf{{{}}}"))
-    methods = [_latex_method(method) for method in header[2:]]
+    """Render ``table.tex``: our table as the paper sets it, in LaTeX without packages."""
+    header, blocks = _grid(comparison, setting, lambda row: _mean(row, r"\textbf{{{}}}"), _latex)
     shifted = [block for block in setting.blocks if block.prior != block.test_prior]
     symbols = {f"{block.prior:g}": r"$\pi$" for block in shifted}
     symbols.update({f"{block.test_prior:g}": r"$\pi'$" for block in shifted})
     # The strut keeps the fractions off the lines.
     heads = [r"\rule[-1.2ex]{0pt}{3.8ex}Dataset", r"$\pi^{\mathrm{g}}$" if shifted else r"$\pi$"]
-    lines = [" & ".join([*heads, *methods]) + r" \\ \hline"]
+    lines = [" & ".join([*heads, *header[2:]]) + r" \\ \hline"]
     for block in blocks:
         # Like the paper: the given prior once per block, beside its middle, below its symbol.
         given = block[0][1]
@@ -242,23 +108,24 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting, covered: str = 
         for position, (dataset, _, *cells) in enumerate(block):
             label = labels[position - start] if 0 <= position - start < len(labels) else ""
             cells = [cell.replace(_NO_CELL, "--") for cell in cells]
-            lines.append(" & ".join([_latex(dataset), label, *cells]) + r" \\")
+            lines.append(" & ".join([dataset, label, *cells]) + r" \\")
         lines.append(r"\hline")
     # LaTeX numbers the table itself, so the paper's number must not stand first.
     name, _, priors = setting.title.partition(": ")
     title = f"Reproduction of the paper's {name}: {priors}" if setting.number else priors
     title = title.replace("π′", r"$\pi'$").replace("π", r"$\pi$")
+    caption = (
+        f"{title}. Mean accuracy and standard error over {_trials(comparison)}. Bold: the best "
+        r"and all that a one-sided Welch t-test at 5\,\% does not find worse."
+    )
+    caption += f" {_latex(covered)}." if covered else ""
     return "\n".join(
         [
             r"\begin{table}[t]",
             r"\centering\footnotesize",
-            rf"\caption{{{title}. Mean accuracy and standard error over "
-            rf"{_trials(comparison)}. Bold: the best and all that a one-sided Welch t-test at "
-            r"5\,\% does not find worse."
-            + (f" {_latex(covered)}." if covered else "")
-            + r"}\smallskip",
+            rf"\caption{{{caption}}}\smallskip",
             r"\setlength{\tabcolsep}{3pt}",
-            rf"\begin{{tabular}}{{|l|l|{'l|' * len(methods)}}}",
+            rf"\begin{{tabular}}{{|l|l|{'l|' * len(header[2:])}}}",
             r"\hline",
             *lines,
             r"\end{tabular}",
@@ -268,10 +135,35 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting, covered: str = 
     )
 
 
+def csv_table(frame: pd.DataFrame, **options: Any) -> str:
+    """Render a frame as CSV; names that a spreadsheet would take for formulas get a quote."""
+
+    def inert(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@") else value
+
+    names = frame.select_dtypes(exclude="number")
+    return frame.assign(**{name: names[name].map(inert) for name in names}).to_csv(
+        index=False, **options
+    )
+
+
+def markdown(name: str) -> str:
+    """Return a name that Markdown shows as it is, be it HTML, a formula or a link."""
+    return re.sub(r"[^\w .,;%()/-]|_", lambda match: f"&#{ord(match[0])};", name)
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, a dash where nothing can be judged."""
+    return _NO_CELL if pd.isna(share) else f"{100 * share:.1f} %"
+
+
 def _grid(
-    comparison: pd.DataFrame, setting: TableSetting, cell: Callable[[Any], Any]
+    comparison: pd.DataFrame,
+    setting: TableSetting,
+    cell: Callable[[Any], Any],
+    name: Callable[[str], str] = str,
 ) -> tuple[list[str], list[list[list[Any]]]]:
-    """Return the header and the blocks of rows; ``cell`` makes an entry of each cell."""
+    """Return the header and the blocks of rows, made of cells and names by these functions."""
     methods = list(dict.fromkeys(comparison["method"]))
     blocks = []
     for block in setting.blocks:
@@ -279,13 +171,14 @@ def _grid(
         for row in comparison.itertuples(index=False):
             if (row.prior, row.test_prior, row.given_prior) == block:
                 rows.setdefault(row.dataset, {})[row.method] = cell(row)
+        given = f"{block.given_prior:g}"
         blocks.append(
             [
-                [dataset, f"{block.given_prior:g}", *(cells.get(m, _NO_CELL) for m in methods)]
+                [name(dataset), given, *(cells.get(method, _NO_CELL) for method in methods)]
                 for dataset, cells in rows.items()
             ]
         )
-    return ["dataset", "π_g", *methods], [block for block in blocks if block]
+    return ["dataset", "π_g", *map(name, methods)], [block for block in blocks if block]
 
 
 def _text_grid(
@@ -319,8 +212,7 @@ def _delta(row: Any) -> str:
     if pd.isna(row.delta):
         return _NO_CELL
     inconsistent = not pd.isna(row.consistent) and not row.consistent
-    # Adding zero turns -0.0 into 0.0.
-    return f"{round(row.delta, 1) + 0.0:+.1f}" + ("*" if inconsistent else " ")
+    return delta_text(row.delta) + ("*" if inconsistent else " ")
 
 
 def _trials(comparison: pd.DataFrame) -> str:
@@ -328,22 +220,15 @@ def _trials(comparison: pd.DataFrame) -> str:
     return f"{least} to {most} trials" if least < most else f"{most} trial{'s'[: most - 1]}"
 
 
-def _percent(share: float) -> str:
-    return _NO_CELL if pd.isna(share) else f"{100 * share:.1f} %"
-
-
 def _figures(figures: Any) -> str:
-    consistent, delta = _percent(figures.consistent), figures.mean_abs_delta
-    ceiling = _percent(figures.ceiling)
+    consistent, ceiling = percent(figures.consistent), percent(figures.ceiling)
+    delta = figures.mean_abs_delta
     return f"{consistent} of {figures.cells} cells (ceiling {ceiling}), mean |Δ| {delta:.2f}"
 
 
-def _latex(text: str) -> str:
-    """Escape what LaTeX would not print as it stands."""
-    text = re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", r"\textbackslash "))
-    return text.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
-
-
-def _latex_method(method: str) -> str:
-    ratio = re.fullmatch(r"(\w)/(\w) (.*)", method)
-    return rf"$\frac{{{ratio[1]}}}{{{ratio[2]}}}${_latex(ratio[3])}" if ratio else _latex(method)
+def _latex(name: str) -> str:
+    """Return a name that LaTeX prints as it is, a density ratio as a fraction."""
+    ratio = re.fullmatch(r"([pu])/([pu]) (.*)", name)
+    if ratio:
+        return rf"$\frac{{{ratio[1]}}}{{{ratio[2]}}}${_latex(ratio[3])}"
+    return name.translate(_LATEX)

@@ -152,7 +152,7 @@ def name_of(dataset: str, label: Label | str | int | None = None) -> str:
     'MNIST'
     """
     known = dataset.lower() in _KNOWN
-    return lookup(dataset).facts.name if known else open_dataset(dataset, label).name
+    return lookup(dataset).name if known else open_dataset(dataset, label).name
 
 
 def gather(

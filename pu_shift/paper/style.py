@@ -23,88 +23,35 @@ STRONGEST_DELTA = 10.0
 
 
 def method_colour(method: str) -> str:
-    """Return the colour of a method, the same in every figure.
-
-    Parameters
-    ----------
-    method : str
-        Its name; one that the paper does not know is grey.
-
-    Returns
-    -------
-    str
-        The colour in hexadecimal.
-
-    Examples
-    --------
-    >>> method_colour("p/u uLSIF")
-    '#0072B2'
-    """
+    """Return the colour of a method; one that the paper does not know is grey."""
     return METHOD_COLOURS.get(method, OTHER_COLOUR)
 
 
 def method_dash(method: str) -> tuple[float, ...]:
-    """Return the dash pattern of a method's lines, the same in every figure.
-
-    Parameters
-    ----------
-    method : str
-        Its name; the line of one that the paper does not know is solid.
-
-    Returns
-    -------
-    tuple of float
-        Lengths of strokes and gaps in points; empty for a solid line.
-
-    Examples
-    --------
-    >>> method_dash("u/p uLSIF")
-    (5, 2)
-    """
+    """Return the strokes and gaps of a method's lines, in points; empty for a solid line."""
     return METHOD_DASHES.get(method, ())
 
 
 def dataset_marker(dataset: str) -> str:
-    """Return the marker of a dataset, the same in every figure.
-
-    Parameters
-    ----------
-    dataset : str
-        Its name; all that the paper does not know share one marker.
-
-    Returns
-    -------
-    str
-        A Matplotlib marker.
-
-    Examples
-    --------
-    >>> dataset_marker("banana")
-    'o'
-    """
+    """Return the Matplotlib marker of a dataset; those the paper does not know share one."""
     return DATASET_MARKERS.get(dataset, OTHER_MARKER)
 
 
 def delta_colour(delta: float) -> str:
-    """Return the background of a difference in a heat map, pale enough for black text.
-
-    Parameters
-    ----------
-    delta : float
-        The difference in points; beyond ±10 the colour stays the same.
-
-    Returns
-    -------
-    str
-        The colour in hexadecimal: white for 0, blue above, vermilion below.
-
-    Examples
-    --------
-    >>> delta_colour(0.0), delta_colour(-12.0)
-    ('#ffffff', '#e69e66')
-    """
+    """Return the background of a difference: white for 0, blue above, vermilion below."""
     strongest = POSITIVE_COLOUR if delta > 0 else NEGATIVE_COLOUR
     # At most 60 % of the colour: black on it keeps a contrast above 7:1.
     share = 0.6 * min(abs(delta) / STRONGEST_DELTA, 1.0)
     channels = (int(strongest[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 + share * (channel - 255)):02x}" for channel in channels)
+
+
+def delta_text(delta: float) -> str:
+    """Return a difference in points with its sign."""
+    # Adding zero turns -0.0 into 0.0.
+    return f"{round(delta, 1) + 0.0:+.1f}"
+
+
+def literal(name: str) -> str:
+    """Return a name that Matplotlib shows as it is: dollar signs would make it a formula."""
+    return name.replace("$", r"\$")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from html import escape
@@ -18,7 +17,7 @@ from pu_shift._html import embed_json, fill_template
 from pu_shift.paper.claims import NO_DATA, NOT, PARTLY, REPRODUCED, Verdict
 from pu_shift.paper.compare import headline
 from pu_shift.paper.protocol import STATED, Protocol
-from pu_shift.paper.rendering import NOTHING_PRINTED
+from pu_shift.paper.rendering import NOTHING_PRINTED, percent
 from pu_shift.paper.settings import BLOCK, CELL, GUIDES, TABLES
 from pu_shift.paper.store import HYPER
 from pu_shift.paper.style import (
@@ -27,55 +26,55 @@ from pu_shift.paper.style import (
     STRONGEST_DELTA,
     dataset_marker,
     delta_colour,
+    delta_text,
     method_colour,
     method_dash,
 )
 from pu_shift.priors import Condition
 from pu_shift.report.ideas import LEVELS, Surfaces
-from pu_shift.report.results import Results
+from pu_shift.report.results import Results, headlines
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 SYMBOLS = {REPRODUCED: "✓", PARTLY: "◐", NOT: "✗", NO_DATA: "–"}
 _HYPER_NAMES = dict(zip(HYPER, ("width", "λ", "steps")))
 _NONE = "–"
+# The decimals that the page's script gets of each number.
+_DECIMALS = {"mean": 4, "se": 4, "paper_mean": 4, "paper_se": 4, "delta": 4, "p_value": 5}
+
+
+class Html(str):
+    """Markup; any other text is escaped where it is put into it."""
+
+
+def joined(parts: Iterable[Any]) -> Html:
+    """Return parts as markup."""
+    return Html("".join(x if isinstance(x, Html) else escape(str(x)) for x in parts))
+
+
+def element(tag: str, *children: Any, **attributes: Any) -> Html:
+    """Return an element; in names of attributes ``_`` stands for ``-``, at the end for nothing."""
+    names = {name: name.rstrip("_").replace("_", "-") for name in attributes}
+    opening = "".join(f' {names[name]}="{escape(str(x))}"' for name, x in attributes.items())
+    return Html(f"<{tag}{opening}>{joined(children)}</{tag}>")
 
 
 def render(results: Results, condition: Condition, surfaces: Surfaces | None = None) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    results : Results
-        From :func:`pu_shift.report.results.read_results`.
-    condition : Condition
-        Where the explorer's sliders stand at first.
-    surfaces : Surfaces, optional
-        The banana data's surfaces; without them the page has no pictures of them.
-
-    Returns
-    -------
-    str
-        HTML with its styles, its script and its data inside.
-
-    Examples
-    --------
-    >>> from pu_shift.paper.compare import compare, summarize
-    >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
-    >>> trials = pd.DataFrame([{**cell, "trial": i, "accuracy": 70.0 + i} for i in range(3)])
-    >>> results = Results({1: compare(summarize(trials))}, {1: trials}, [], [], [])
-    >>> "71.0" in render(results, Condition(0.3, 0.5))
-    True
-    """
+    """Return the page, with its styles, its script and its data inside."""
+    comparison = results.comparison
+    # The script knows a cell by its number.
+    numbered = comparison.assign(number=range(len(comparison)))
+    printed = numbered[numbered["paper_mean"].notna()]
+    nothing = element("p", NOTHING_PRINTED)
     parts = {
         "style": _asset("page.css"),
         "script": _asset("page.js"),
         "data": embed_json(page_data(results, condition, surfaces)),
-        "headline": _headline(results),
-        "filters": _filters(results),
-        "tables": _tables(results),
-        "heat_map": _heat_map(results),
-        "agreement": _agreement(results),
-        "claims": "".join(_claim(ours, printed) for ours, printed in results.claims),
+        "headline": nothing if printed.empty else _headlines(comparison),
+        "filters": _filters(comparison),
+        "tables": _tables(numbered),
+        "heat_map": nothing if printed.empty else _heat_map(printed),
+        "agreement": nothing if printed.empty else _agreement(printed),
+        "claims": joined(_claim(ours, theirs) for ours, theirs in results.claims),
         "protocol": _protocols(results.runs),
         "versions": _versions(results.runs),
         "positive": POSITIVE_COLOUR,
@@ -87,35 +86,16 @@ def render(results: Results, condition: Condition, surfaces: Surfaces | None = N
 def page_data(
     results: Results, condition: Condition, surfaces: Surfaces | None = None
 ) -> dict[str, Any]:
-    """Return the data that the page's script works on.
-
-    Parameters
-    ----------
-    results, condition, surfaces
-        As for :func:`render`.
-
-    Returns
-    -------
-    dict
-        Ready for JSON: ``methods``, ``datasets``, ``cells``, ``curves``, ``condition``
-        and ``banana``.
-
-    Examples
-    --------
-    >>> from pu_shift.paper.compare import compare, summarize
-    >>> cell = dict(prior=0.3, test_prior=0.5, given_prior=0.5, dataset="susy", method="DH-Lin")
-    >>> trials = pd.DataFrame([{**cell, "trial": i, "accuracy": 70.0 + i} for i in range(3)])
-    >>> results = Results({1: compare(summarize(trials))}, {1: trials}, [], [], [])
-    >>> page_data(results, Condition(0.3, 0.5))["cells"][0]["accuracies"]
-    [70.0, 71.0, 72.0]
-    """
+    """Return the data that the page's script works on, ready for JSON."""
+    comparison = results.comparison
     return {
         "methods": [
             {"name": name, "colour": method_colour(name), "dash": list(method_dash(name))}
-            for name in _names(results, "method")
+            for name in comparison["method"].unique()
         ],
         "datasets": [
-            {"name": name, "marker": dataset_marker(name)} for name in _names(results, "dataset")
+            {"name": name, "marker": dataset_marker(name)}
+            for name in comparison["dataset"].unique()
         ],
         "cells": _cells(results),
         "curves": [
@@ -144,87 +124,8 @@ def page_data(
     }
 
 
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
-
-
-def _number(value: Any, digits: int) -> float | None:
-    return None if pd.isna(value) else round(float(value), digits)
-
-
-def _numbered(results: Results) -> pd.DataFrame:
-    """Return the cells of all tables, each with the ``number`` the script knows it by."""
-    comparison = results.comparison
-    return comparison.assign(number=range(len(comparison)))
-
-
-def _printed(comparison: pd.DataFrame) -> pd.DataFrame:
-    return comparison[comparison["paper_mean"].notna()]
-
-
-def _names(results: Results, column: str) -> list[str]:
-    return list(dict.fromkeys(results.comparison[column]))
-
-
-def _cells(results: Results) -> list[dict[str, Any]]:
-    """Return every cell as the page's script knows it; its position is its ``number``."""
-    trials = {
-        (number, *key): rows.sort_values("trial")
-        for number, frame in results.trials.items()
-        for key, rows in frame.groupby(CELL, sort=False)
-    }
-    cells = []
-    for row in results.comparison.itertuples():
-        key = (row.table, *(getattr(row, name) for name in CELL))
-        rows = trials[key]
-        chosen = {
-            label: chosen_values(rows[name])
-            for name, label in _HYPER_NAMES.items()
-            if name in rows and rows[name].notna().any()
-        }
-        cells.append(
-            {
-                "table": row.table,
-                "prior": row.prior,
-                "test_prior": row.test_prior,
-                "given_prior": row.given_prior,
-                "dataset": row.dataset,
-                "method": row.method,
-                "mean": _number(row.mean, 4),
-                "se": _number(row.se, 4),
-                "paper_mean": _number(row.paper_mean, 4),
-                "paper_se": _number(row.paper_se, 4),
-                "delta": _number(row.delta, 4),
-                "p": _number(row.p_value, 5),
-                "consistent": None if pd.isna(row.consistent) else bool(row.consistent),
-                "accuracies": [round(float(value), 4) for value in rows["accuracy"]],
-                "chosen": chosen,
-            }
-        )
-    return cells
-
-
 def chosen_values(values: pd.Series) -> str:
-    """Condense what the trials of a cell chose for one hyper-parameter.
-
-    Parameters
-    ----------
-    values : Series
-        One value per trial; missing ones are left out.
-
-    Returns
-    -------
-    str
-        Each value with its count, the most frequent first; or, if there are
-        more than four, their range and median.
-
-    Examples
-    --------
-    >>> chosen_values(pd.Series([0.01, 0.1, 0.01])), chosen_values(pd.Series([500.0, 500.0]))
-    ('0.01 (2×), 0.1 (1×)', '500')
-    >>> chosen_values(pd.Series([0.41, 0.42, 0.43, 0.44, 0.48]))
-    '0.41 to 0.48, median 0.43'
-    """
+    """Condense what the trials of a cell chose: each value with its count, or their range."""
     values = values.dropna()
     counts = values.value_counts()
     if len(counts) == 1:
@@ -233,6 +134,41 @@ def chosen_values(values: pd.Series) -> str:
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return ", ".join(f"{value:.3g} ({count}×)" for value, count in ordered)
     return f"{values.min():.3g} to {values.max():.3g}, median {values.median():.3g}"
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def _number(value: Any, digits: int) -> float | None:
+    return None if pd.isna(value) else round(float(value), digits)
+
+
+def _cells(results: Results) -> list[dict[str, Any]]:
+    """Return every cell as the page's script knows it; its position is its number."""
+    trials = {
+        (number, *key): rows.sort_values("trial")
+        for number, frame in results.trials.items()
+        for key, rows in frame.groupby(CELL, sort=False)
+    }
+    cells = []
+    for row in results.comparison.to_dict("records"):
+        names = {name: row[name] for name in ("table", *CELL)}
+        rows = trials[tuple(names.values())]
+        cells.append(
+            {
+                **names,
+                **{name: _number(row[name], digits) for name, digits in _DECIMALS.items()},
+                "consistent": None if pd.isna(row["consistent"]) else bool(row["consistent"]),
+                "accuracies": [round(float(value), 4) for value in rows["accuracy"]],
+                "chosen": {
+                    label: chosen_values(rows[name])
+                    for name, label in _HYPER_NAMES.items()
+                    if name in rows and rows[name].notna().any()
+                },
+            }
+        )
+    return cells
 
 
 def _banana(surfaces: Surfaces) -> dict[str, Any]:
@@ -277,89 +213,89 @@ def _packed(surface: np.ndarray, top: float, dtype: str) -> dict[str, Any]:
     }
 
 
-def _headline(results: Results) -> str:
-    figures = results.headline
-    numbers = ", ".join(map(str, results.tables))
-    tiles = [("tables", f"{len(results.tables)} of {len(TABLES)}", f"Table {numbers}")]
-    if figures is None:
-        tiles.append(("compared cells", "0", NOTHING_PRINTED))
-    else:
-        compared = f"of {figures.cells} cells with a printed number"
-        tiles += [
-            ("consistent", _percent(figures.consistent), f"{compared} (Welch t-test, 5 %)"),
-            ("noise ceiling", _percent(figures.ceiling), "for the authors' own protocol run again"),
+def _headlines(comparison: pd.DataFrame) -> Html:
+    parts = []
+    for name, figures in headlines(comparison).items():
+        compared = f"of {figures.cells} cells with a printed number (Welch t-test, 5 %)"
+        tiles = (
+            ("consistent", percent(figures.consistent), compared),
+            ("noise ceiling", percent(figures.ceiling), "for the authors' own protocol run again"),
             ("mean |Δ|", f"{figures.mean_abs_delta:.2f}", "points from the printed means"),
-            ("boldface agrees", _percent(figures.bold_agreement), "of cells in whole rows"),
-        ]
-    return "".join(
-        f'<div class="tile"><dt>{escape(name)}</dt><dd><strong>{escape(value)}</strong> '
-        f"<span>{escape(note)}</span></dd></div>"
-        for name, value, note in tiles
-    )
-
-
-def _percent(share: float) -> str:
-    return _NONE if math.isnan(share) else f"{100 * share:.1f} %"
-
-
-def _filters(results: Results) -> str:
-    groups = {
-        "table": [(str(number), f"Table {number}") for number in results.tables],
-        "dataset": [(name, name) for name in _names(results, "dataset")],
-        "method": [(name, name) for name in _names(results, "method")],
-    }
-    return "".join(
-        f'<fieldset data-filter="{kind}"><legend>{kind}s</legend>'
-        + "".join(
-            f'<label class="chip"><input type="checkbox" value="{escape(value)}" checked>'
-            f"<span>{escape(label)}</span></label>"
-            for value, label in options
+            ("boldface agrees", percent(figures.bold_agreement), "of cells in whole rows"),
         )
-        + "</fieldset>"
-        for kind, options in groups.items()
-    )
+        shown = (_tile(title, element("strong", value), note) for title, value, note in tiles)
+        parts += [element("h3", name), element("dl", *shown, class_="tiles")]
+    return joined(parts)
 
 
-def _tables(results: Results) -> str:
+def _tile(title: str, value: Html, note: str) -> Html:
+    described = element("dd", value, " ", element("span", note))
+    return element("div", element("dt", title), described, class_="tile")
+
+
+def _filters(comparison: pd.DataFrame) -> Html:
+    groups = []
+    for kind in ("table", "dataset", "method"):
+        chips = []
+        for value in comparison[kind].unique():
+            box = Html(f'<input type="checkbox" value="{escape(str(value))}" checked>')
+            label = f"Table {value}" if kind == "table" else value
+            chips.append(element("label", box, element("span", label), class_="chip"))
+        legend = element("legend", f"{kind}s")
+        groups.append(element("fieldset", legend, *chips, data_filter=kind))
+    return joined(groups)
+
+
+def _tables(cells: pd.DataFrame) -> Html:
     sections = []
-    for number, frame in _numbered(results).groupby("table", sort=False):
-        methods = list(dict.fromkeys(frame["method"]))
-        setting = TABLES[number]
-        heads = "".join(
-            f'<th scope="col" data-col="{escape(name)}">{_swatch(name)}{escape(name)}</th>'
-            for name in methods
-        )
+    caption = "Accuracy in percent, mean (standard error). Upper line: ours; lower line: the paper."
+    for number, frame in cells.groupby("table", sort=False):
+        methods = list(frame["method"].unique())
+        heads = [_head(_swatch(name), name, data_col=name) for name in methods]
         bodies = []
-        for block in setting.blocks:
+        for block in TABLES[number].blocks:
             part = frame[(frame[BLOCK] == list(block)).all(axis=1)]
-            if part.empty:
-                continue
-            rows = "".join(
-                f'<tr><th scope="row">{escape(dataset)}</th>'
-                + "".join(_cell(row) for row in cells.itertuples())
-                + "</tr>"
-                for dataset, cells in _padded(part, methods)
-            )
-            bodies.append(
-                f'<tbody><tr class="block"><th scope="rowgroup" colspan="{len(methods) + 1}">'
-                f"<span>{escape(_block_title(block))}</span></th></tr>{rows}</tbody>"
-            )
-        sections.append(
-            f'<section class="table" id="table{number}" data-table="{number}">'
-            f'<h3 id="title{number}">{escape(setting.title)}</h3>'
-            f'<div class="scroll" role="region" aria-labelledby="title{number}" tabindex="0">'
-            f'<table class="cells" aria-labelledby="title{number}"><caption><span>Accuracy in '
-            "percent, mean (standard error). Upper line: ours; lower line: the paper.</span>"
-            f'</caption><thead><tr><th scope="col">dataset</th>{heads}</tr></thead>'
-            f"{''.join(bodies)}</table></div></section>"
-        )
-    return "".join(sections)
+            rows = [
+                # A cell for every method; missing ones are empty.
+                _row(dataset, map(_cell, one.set_index("method").reindex(methods).itertuples()))
+                for dataset, one in part.groupby("dataset", sort=False)
+            ]
+            if rows:
+                bodies.append(_body([_block_title(block)], len(methods), rows))
+        title = f"title{number}"
+        table = _table("cells", title, caption, [_head("dataset"), *heads], bodies)
+        heading = element("h3", TABLES[number].title, id=title)
+        section = {"class_": "table", "id": f"table{number}", "data_table": number}
+        sections.append(element("section", heading, table, **section))
+    return joined(sections)
 
 
-def _padded(part: pd.DataFrame, methods: list[str]) -> Iterable[tuple[str, pd.DataFrame]]:
-    """Yield the rows of a block, each with a cell for every method, missing ones empty."""
-    for dataset, cells in part.groupby("dataset", sort=False):
-        yield dataset, cells.set_index("method").reindex(methods).reset_index()
+def _table(
+    kind: str, title: str, caption: str, heads: Iterable, bodies: Iterable, **more: Any
+) -> Html:
+    """Return a table that scrolls in itself, named by the element of the id ``title``."""
+    named = {"aria_labelledby": title}
+    parts = [
+        element("caption", element("span", caption)),
+        element("thead", element("tr", *heads)),
+        *bodies,
+    ]
+    table = element("table", *parts, class_=kind, **more, **named)
+    return element("div", table, class_="scroll", role="region", **named, tabindex="0")
+
+
+def _head(*children: Any, **attributes: Any) -> Html:
+    return element("th", *children, scope="col", **attributes)
+
+
+def _row(name: Any, cells: Iterable[Html]) -> Html:
+    return element("tr", element("th", name, scope="row"), *cells)
+
+
+def _body(title: Iterable[Any], columns: int, rows: Iterable[Html]) -> Html:
+    """Return a block of rows below a title of its own."""
+    head = element("th", element("span", *title), scope="rowgroup", colspan=columns + 1)
+    return element("tbody", element("tr", head, class_="block"), *rows)
 
 
 def _block_title(block: Any) -> str:
@@ -369,200 +305,168 @@ def _block_title(block: Any) -> str:
     return f"given prior {block.given_prior:g}{notes.get(block.given_prior, '')}"
 
 
-def _swatch(method: str) -> str:
-    return f'<span class="swatch" style="background:{method_colour(method)}"></span>'
+def _swatch(method: str) -> Html:
+    return element("span", class_="swatch", style=f"background:{method_colour(method)}")
 
 
-def _cell(row: Any) -> str:
-    column = f'data-col="{escape(row.method)}"'
+def _cell(row: Any) -> Html:
     if pd.isna(row.number):
-        return f"<td {column}>{_NONE}</td>"
-    printed = ""
+        return element("td", _NONE, data_col=row.Index)
+    lines = [element("span", _mean(row.mean, row.se, row.bold), _mark(row), class_="ours")]
     if not pd.isna(row.paper_mean):
-        printed = (
-            f'<span class="paper">{_mean(row.paper_mean, row.paper_se, row.paper_bold)}</span>'
-        )
-    return (
-        f'<td {column} data-cell="{int(row.number)}"><button type="button" class="cell">'
-        f'<span class="ours">{_mean(row.mean, row.se, row.bold)}{_mark(row)}</span>{printed}'
-        "</button></td>"
-    )
+        printed = _mean(row.paper_mean, row.paper_se, row.paper_bold)
+        lines.append(element("span", printed, class_="paper"))
+    return _button(row.Index, row.number, lines)
 
 
-def _mark(row: Any) -> str:
-    return "" if pd.isna(row.consistent) or row.consistent else ' <span class="mark">≠</span>'
+def _button(column: str, number: float, children: Iterable[Any], **attributes: Any) -> Html:
+    """Return a cell whose details the script shows."""
+    button = element("button", *children, type="button", class_="cell", **attributes)
+    return element("td", button, data_col=column, data_cell=int(number))
 
 
-def _mean(mean: float, se: float, is_bold: Any) -> str:
+def _mark(row: Any) -> Html:
+    if pd.isna(row.consistent) or row.consistent:
+        return Html()
+    return joined([" ", element("span", "≠", class_="mark")])
+
+
+def _mean(mean: float, se: float, is_bold: Any) -> Html:
     text = f"{mean:.1f}"
-    return f"<b>{text}</b> ({_se(se)})" if is_bold else f"{text} ({_se(se)})"
+    error = _NONE if pd.isna(se) else f"{se:.1f}"
+    return joined([element("b", text) if is_bold else text, f" ({error})"])
 
 
-def _se(se: float) -> str:
-    return _NONE if pd.isna(se) else f"{se:.1f}"
-
-
-def _heat_map(results: Results) -> str:
-    printed = _printed(_numbered(results))
-    if printed.empty:
-        return f"<p>{NOTHING_PRINTED}</p>"
-    blocks = list(dict.fromkeys(printed[["table", *BLOCK]].itertuples(index=False, name=None)))
-    names = {
-        block: f"T{block[0]} {block[1]:g}→{block[2]:g}, given {block[3]:g}" for block in blocks
-    }
-    heads = "".join(
-        f'<th scope="col" data-col="{escape(names[block])}"><span>T{block[0]}</span> '
-        f"<span>{block[1]:g}→{block[2]:g}</span> <span>{block[3]:g}</span></th>"
-        for block in blocks
-    )
+def _heat_map(printed: pd.DataFrame) -> Html:
+    keys = ["table", *BLOCK]
+    blocks = list(printed[keys].drop_duplicates().itertuples(index=False, name=None))
+    labels = {b: (f"T{b[0]}", f"{b[1]:g}→{b[2]:g}", f"{b[3]:g}") for b in blocks}
+    names = {block: f"{t} {shift}, given {given}" for block, (t, shift, given) in labels.items()}
+    heads = []
+    for block in blocks:
+        first, *rest = (element("span", label) for label in labels[block])
+        spaced = [part for label in rest for part in (" ", label)]
+        heads.append(_head(first, *spaced, data_col=names[block]))
     bodies = []
     for method, part in printed.groupby("method", sort=False):
         rows = []
         for dataset, cells in part.groupby("dataset", sort=False):
-            by_block = {
-                (row.table, row.prior, row.test_prior, row.given_prior): row
-                for row in cells.itertuples(index=False)
-            }
-            rows.append(
-                f'<tr><th scope="row">{escape(dataset)}</th>'
-                + "".join(_heat_cell(by_block.get(block), names[block]) for block in blocks)
-                + "</tr>"
-            )
-        bodies.append(
-            f'<tbody><tr class="block"><th scope="rowgroup" colspan="{len(blocks) + 1}">'
-            f"<span>{_swatch(method)}{escape(method)}</span></th></tr>{''.join(rows)}</tbody>"
-        )
-    key = "".join(
-        f'<span style="background:{delta_colour(delta)}">{delta:+g}</span>'
+            by_block = dict(zip(zip(*(cells[key] for key in keys)), cells.itertuples()))
+            shown = (_heat_cell(by_block.get(block), names[block]) for block in blocks)
+            rows.append(_row(dataset, shown))
+        bodies.append(_body([_swatch(method), method], len(blocks), rows))
+    ramp = (
+        element("span", f"{delta:+g}", style=f"background:{delta_colour(delta)}")
         for delta in np.linspace(-STRONGEST_DELTA, STRONGEST_DELTA, 9)
     )
-    return (
-        f'<p class="key">points <span class="ramp">{key}</span></p>'
-        '<div class="scroll" role="region" aria-labelledby="heat-title" tabindex="0">'
-        '<table class="cells heat" aria-labelledby="heat-title"><caption><span>Ours less the '
-        "paper in points; ≠ marks a cell that is not consistent. Columns: table, π→π′, given "
-        f'prior.</span></caption><thead><tr><th scope="col">dataset</th>{heads}</tr></thead>'
-        f"{''.join(bodies)}</table></div>"
+    key = element("p", "points ", element("span", *ramp, class_="ramp"), class_="key")
+    caption = (
+        "Ours less the paper in points; ≠ marks a cell that is not consistent. Columns: table, "
+        "π→π′, given prior."
     )
+    heads = [_head("dataset"), *heads]
+    return joined([key, _table("cells heat", "heat-title", caption, heads, bodies)])
 
 
-def _heat_cell(row: Any, column: str) -> str:
+def _heat_cell(row: Any, column: str) -> Html:
     if row is None:
-        return f'<td data-col="{escape(column)}">{_NONE}</td>'
-    return (
-        f'<td data-col="{escape(column)}" data-cell="{int(row.number)}">'
-        f'<button type="button" class="cell" style="background:{delta_colour(row.delta)}">'
-        f"{round(row.delta, 1) + 0.0:+.1f}{_mark(row)}</button></td>"
-    )
+        return element("td", _NONE, data_col=column)
+    style = f"background:{delta_colour(row.delta)}"
+    return _button(column, row.number, [delta_text(row.delta), _mark(row)], style=style)
 
 
-def _agreement(results: Results) -> str:
-    printed = _printed(results.comparison)
-    if printed.empty:
-        return f"<p>{NOTHING_PRINTED}</p>"
-    datasets = list(dict.fromkeys(printed["dataset"]))
-    parts = {
-        _swatch(method) + escape(method): part
+def _agreement(printed: pd.DataFrame) -> Html:
+    datasets = list(printed["dataset"].unique())
+    parts: list[tuple[Any, pd.DataFrame]] = [
+        (joined([_swatch(method), method]), part)
         for method, part in printed.groupby("method", sort=False)
-    }
-    parts["all methods"] = printed
-    parts.update({f"Table {n}": part for n, part in printed.groupby("table", sort=False)})
+    ]
+    parts.append(("all methods", printed))
+    parts += [(f"Table {n}", part) for n, part in printed.groupby("table", sort=False)]
     rows = []
-    for name, part in parts.items():
+    for name, part in parts:
         groups = [*(part[part["dataset"] == dataset] for dataset in datasets), part]
-        cells = "".join(map(_agreement_cell, groups))
-        rows.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in [*datasets, "all datasets"])
-    return (
-        '<div class="scroll" role="region" aria-labelledby="agreement-title" tabindex="0">'
-        '<table class="agreement" aria-labelledby="agreement-title"><caption><span>Share of '
-        "consistent cells (bar), their number, the noise ceiling, and the mean |Δ| in points. The "
-        "ceiling is the share that a protocol identical to the authors' would get, trials being "
-        f"random. Only Tables {GUIDES[0]} to {GUIDES[-1]} guided the choice of the protocol.</span>"
-        f'</caption><thead><tr><th scope="col">cells</th>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        rows.append(_row(name, map(_agreement_cell, groups)))
+    caption = (
+        "Share of consistent cells (bar), their number, the noise ceiling, and the mean |Δ| in "
+        "points. The ceiling is the share that a protocol identical to the authors' would get, "
+        f"trials being random. Only Tables {GUIDES[0]} to {GUIDES[-1]} guided the choice of the "
+        "protocol."
     )
+    heads = map(_head, ["cells", *datasets, "all datasets"])
+    return _table("agreement", "agreement-title", caption, heads, [element("tbody", *rows)])
 
 
-def _agreement_cell(cells: pd.DataFrame) -> str:
+def _agreement_cell(cells: pd.DataFrame) -> Html:
     if cells.empty:
-        return f"<td>{_NONE}</td>"
+        return element("td", _NONE)
     figures = headline(cells)
     judged = int(cells["consistent"].notna().sum())
-    share = 0.0 if math.isnan(figures.consistent) else figures.consistent
-    return (
-        f'<td><span class="bar"><span style="width:{100 * share:.0f}%"></span></span>'
-        f"<b>{_percent(figures.consistent)}</b> <span>{round(share * judged)} of {judged}</span> "
-        f"<span>ceiling {_percent(figures.ceiling)}</span> "
-        f"<span>|Δ| {figures.mean_abs_delta:.2f}</span></td>"
+    share = 0.0 if pd.isna(figures.consistent) else figures.consistent
+    return element(
+        "td",
+        element("span", element("span", style=f"width:{100 * share:.0f}%"), class_="bar"),
+        *(element("b", percent(figures.consistent)), " "),
+        *(element("span", f"{round(share * judged)} of {judged}"), " "),
+        *(element("span", f"ceiling {percent(figures.ceiling)}"), " "),
+        element("span", f"|Δ| {figures.mean_abs_delta:.2f}"),
     )
 
 
-def _claim(ours: Verdict, printed: Verdict) -> str:
-    def column(title: str, verdict: Verdict) -> str:
-        lines = "".join(f"<li>{escape(line)}</li>" for line in verdict.evidence)
-        kind = verdict.verdict.replace(" ", "-")
-        evidence = f"<details><summary>evidence</summary><ul>{lines}</ul></details>"
-        return (
-            f'<div><p>{title}: <span class="verdict {kind}"><span aria-hidden="true">'
-            f"{SYMBOLS[verdict.verdict]}</span> {escape(verdict.verdict)}</span></p>"
-            f"{evidence if lines else ''}</div>"
+def _claim(ours: Verdict, printed: Verdict) -> Html:
+    def column(title: str, verdict: Verdict) -> Html:
+        symbol = element("span", SYMBOLS[verdict.verdict], aria_hidden="true")
+        kind = f"verdict {verdict.verdict.replace(' ', '-')}"
+        shown = element(
+            "p", f"{title}: ", element("span", symbol, " ", verdict.verdict, class_=kind)
         )
+        lines = [element("li", line) for line in verdict.evidence]
+        evidence = element("details", element("summary", "evidence"), element("ul", *lines))
+        return element("div", shown, evidence if lines else "")
 
-    return (
-        f'<li value="{ours.number}"><p class="claim">{escape(ours.claim)}</p>'
-        f'<div class="verdicts">{column("our trials", ours)}'
-        f"{column('printed tables', printed)}</div></li>"
-    )
+    columns = column("our trials", ours), column("printed tables", printed)
+    claim = element("p", ours.claim, class_="claim")
+    return element("li", claim, element("div", *columns, class_="verdicts"), value=ours.number)
 
 
-def _protocols(runs: list[dict[str, Any]]) -> str:
+def _protocols(runs: list[dict[str, Any]]) -> Html:
     """Return a table for each distinct protocol."""
-    distinct: list[tuple[Mapping[str, Any], list[str]]] = []
+    distinct: dict[str, tuple[Mapping[str, Any], list[str]]] = {}
     for run in runs:
-        for protocol, folders in distinct:
-            if protocol == run["protocol"]:
-                folders += run["folders"]
-                break
-        else:
-            distinct.append((run["protocol"], list(run["folders"])))
-    known, defaults = {item.name: item for item in fields(Protocol)}, Protocol().as_dict()
+        text = json.dumps(run["protocol"], sort_keys=True)
+        distinct.setdefault(text, (run["protocol"], []))[1].extend(run["folders"])
     tables = []
-    for protocol, folders in distinct:
-        rows = []
-        for name, value in protocol.items():
-            origin, why = "not known to this version", ""
-            if name in known:
-                origin, why = (known[name].metadata[key] for key in ("origin", "why"))
-                if value != defaults[name]:
-                    origin = "changed"
-                    why = f"{json.dumps(defaults[name])} in the protocol of this version: {why}"
-            symbol = "■" if origin == STATED else "□"
-            rows.append(
-                f'<tr role="row"><th scope="row" role="rowheader"><code>{escape(name)}</code></th>'
-                f'<td role="cell"><code>{escape(json.dumps(value))}</code></td>'
-                f'<td role="cell"><span aria-hidden="true">{symbol}</span> {escape(origin)}</td>'
-                f'<td role="cell">{escape(why)}</td></tr>'
-            )
-        tables.append(
-            '<div class="scroll" role="region" aria-label="Protocol" tabindex="0">'
-            # On a phone the rows are blocks; the roles keep it a table all the same.
-            '<table class="protocol" role="table">'
-            f"<caption>Used by {escape(', '.join(folders))}</caption>"
-            '<thead><tr><th scope="col">field</th><th scope="col">value</th><th scope="col">'
-            'origin</th><th scope="col">reason</th></tr></thead>'
-            f"<tbody>{''.join(rows)}</tbody></table></div>"
-        )
-    return "".join(tables)
+    for protocol, folders in distinct.values():
+        rows = [_protocol_row(name, value) for name, value in protocol.items()]
+        heads = map(_head, ("field", "value", "origin", "reason"))
+        caption = f"Used by {', '.join(folders)}"
+        body = element("tbody", *rows)
+        # On a phone the rows are blocks; the roles keep it a table all the same.
+        tables.append(_table("protocol", "protocol-title", caption, heads, [body], role="table"))
+    return joined(tables)
 
 
-def _versions(runs: list[dict[str, Any]]) -> str:
+def _protocol_row(name: str, value: Any) -> Html:
+    known = {item.name: item.metadata for item in fields(Protocol)}
+    origin, why = "not known to this version", ""
+    if name in known:
+        origin, why = known[name]["origin"], known[name]["why"]
+        default = Protocol().as_dict()[name]
+        if value != default:
+            origin = "changed"
+            why = f"{json.dumps(default)} in the protocol of this version: {why}"
+    symbol = element("span", "■" if origin == STATED else "□", aria_hidden="true")
+    cells = ([element("code", json.dumps(value))], [symbol, f" {origin}"], [why])
+    head = element("th", element("code", name), scope="row", role="rowheader")
+    return element("tr", head, *(element("td", *cell, role="cell") for cell in cells), role="row")
+
+
+def _versions(runs: list[dict[str, Any]]) -> Html:
     entries = []
     for run in runs:
         versions = ", ".join(f"{name} {value}" for name, value in (run["versions"] or {}).items())
-        command = f"<pre><code>{escape(run['command'])}</code></pre>" if run["command"] else ""
-        entries.append(
-            f"<h3>{escape(', '.join(run['folders']))}</h3>{command}"
-            f"<p>seed {escape(str(run['seed']))}; {escape(versions)}</p>"
-        )
-    return "".join(entries)
+        entries.append(element("h3", ", ".join(run["folders"])))
+        if run["command"]:
+            entries.append(element("pre", element("code", run["command"])))
+        entries.append(element("p", f"seed {run['seed']}; {versions}"))
+    return joined(entries)

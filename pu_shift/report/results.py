@@ -3,68 +3,47 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from pu_shift._checks import open_unit, positive_int, shown
 from pu_shift.paper.claims import Verdict, judge, printed_cells
 from pu_shift.paper.compare import Headline, compare, headline, load_paper_table, summarize
 from pu_shift.paper.outputs import printed_order
-from pu_shift.paper.settings import TABLES
-from pu_shift.paper.store import PathLike, StoreError, read_trials
+from pu_shift.paper.protocol import Protocol, load_protocol
+from pu_shift.paper.settings import GUIDES, TABLES
+from pu_shift.paper.store import StoreError, read_trials
 
 # Where runs of methods that are in no table lie, beside the tables.
 EXTRA_RUNS = "linear"
-_CURVE_COLUMNS = ["dataset", "given_prior", "method", "n", "mean", "se"]
+_POINT = ["dataset", "given_prior", "method"]
+_CURVE = [*_POINT, "n", "mean", "se"]
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Accuracies against the given prior.
-
-    Attributes
-    ----------
-    title : str
-        Where they come from.
-    prior, test_prior : float
-        The true π and π′.
-    summary : DataFrame
-        ``dataset``, ``given_prior``, ``method``, ``n``, ``mean`` and ``se``.
-    """
+    """Accuracies against the given prior; the summary has ``mean`` and ``se`` of each point."""
 
     title: str
-    prior: float
     test_prior: float
     summary: pd.DataFrame
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a folder of results holds.
+    """What a folder of results holds."""
 
-    Attributes
-    ----------
-    tables : dict of int to DataFrame
-        For each table the columns of its ``summary.csv``, made from the trials.
-    trials : dict of int to DataFrame
-        The trials of each table.
-    claims : list of (Verdict, Verdict)
-        Each claim judged from the trials and from the printed tables.
-    curves : list of Curves
-        Accuracy against the given prior, the study first if there is one.
-    runs : list of dict
-        What the folder's ``run.json`` files say, each with the names of the
-        folders that say the same as ``folders``.
-    """
-
-    tables: dict[int, pd.DataFrame]
+    tables: dict[int, pd.DataFrame]  # the columns of summary.csv, made from the trials
     trials: dict[int, pd.DataFrame]
-    claims: list[tuple[Verdict, Verdict]]
-    curves: list[Curves]
-    runs: list[dict[str, Any]]
+    claims: list[tuple[Verdict, Verdict]]  # from our trials and from the printed tables
+    curves: list[Curves]  # the study first, if there is one
+    runs: list[dict[str, Any]]  # of run.json, with the folders that say the same
 
     @property
     def comparison(self) -> pd.DataFrame:
@@ -73,42 +52,32 @@ class Results:
         joined = pd.concat(frames, ignore_index=True)
         return joined[["table", *(name for name in joined if name != "table")]]
 
-    @property
-    def headline(self) -> Headline | None:
-        """The agreement over all tables; None if no cell has a printed number."""
-        comparison = self.comparison
-        return headline(comparison) if comparison["paper_mean"].notna().any() else None
+
+def headlines(comparison: pd.DataFrame) -> dict[str, Headline]:
+    """Return the agreement out of sample, in sample and over all, as far as they are there."""
+    printed = comparison[comparison["paper_mean"].notna()]
+    guides = printed["table"].isin(GUIDES)
+    parts = {", out of sample": printed[~guides], ", which guided the protocol": printed[guides]}
+    parts = {name: part for name, part in parts.items() if len(part)}
+    if len(parts) > 1:
+        parts[""] = printed
+    return {_numbers(part["table"]) + name: headline(part) for name, part in parts.items()}
 
 
-def read_results(folder: PathLike) -> Results:
-    """Read every table and study of a folder that a report shows.
+def _numbers(tables: Iterable[int]) -> str:
+    first, *rest = sorted(set(tables))
+    if not rest:
+        return f"Table {first}"
+    if rest[-1] - first == len(rest):
+        return f"Tables {first}–{rest[-1]}"
+    return f"Tables {', '.join(map(str, (first, *rest)))}"
 
-    Parameters
-    ----------
-    folder : path-like
-        The folder that holds ``table1`` … ``table7``, or some of them; also
-        read, if there are any: ``linear/table1`` …, runs of a method that is
-        in no table, and ``robustness``, the study of that name.
 
-    Returns
-    -------
-    Results
-        The results.
-
-    Raises
-    ------
-    StoreError
-        If the folder holds no table, or a file in it cannot be used.
-
-    Examples
-    --------
-    >>> read_results("no/such/folder")
-    Traceback (most recent call last):
-    ...
-    pu_shift.paper.store.StoreError: no/such/folder is not a folder of results: ...
-    """
+def read_results(folder: str | os.PathLike[str]) -> Results:
+    """Read ``table1`` … ``table7``, ``linear/table1`` … and ``robustness``, as far as there."""
     folder = Path(folder)
-    trials = {number: read_trials(path) for number, path in _tables_of(folder)}
+    paths = dict(_tables_of(folder))
+    trials = {number: read_trials(path) for number, path in paths.items()}
     trials = {number: rows for number, rows in trials.items() if len(rows)}
     if not trials:
         raise StoreError(
@@ -118,23 +87,30 @@ def read_results(folder: PathLike) -> Results:
         number: compare(printed_order(summarize(rows), TABLES[number]), load_paper_table(number))
         for number, rows in trials.items()
     }
-    extra = list(_tables_of(folder / EXTRA_RUNS))
-    judged = pd.concat([*trials.values(), *(read_trials(path) for _, path in extra)])
+    extra = [path for _, path in _tables_of(folder / EXTRA_RUNS)]
+    judged = pd.concat([*trials.values(), *map(read_trials, extra)])
     study = folder / "robustness"
-    paths = [path for _, path in (*_tables_of(folder), *extra)]
+    studies = [study] if (study / "summary.csv").exists() else []
     return Results(
         tables=tables,
         trials=trials,
         claims=list(zip(judge(judged), judge(printed_cells()))),
-        curves=[*_study_curves(study), *_table_curves(tables)],
-        runs=_runs([*paths, *([study] if study.exists() else [])], folder),
+        curves=[*map(_study_curves, studies), *_table_curves(tables)],
+        runs=_runs([*paths.values(), *extra, *studies], folder),
     )
+
+
+def run_protocol(run: Mapping[str, Any]) -> Protocol:
+    """Return the protocol of a run, without fields that this version does not know."""
+    known = {item.name for item in fields(Protocol)}
+    return load_protocol({name: run["protocol"][name] for name in known & set(run["protocol"])})
 
 
 def _tables_of(folder: Path) -> Iterable[tuple[int, Path]]:
     for number in TABLES:
-        if (folder / f"table{number}" / "trials.csv").exists():
-            yield number, folder / f"table{number}"
+        path = folder / f"table{number}"
+        if any((path / name).exists() for name in ("run.json", "trials.csv")):
+            yield number, path
 
 
 def _table_curves(tables: dict[int, pd.DataFrame]) -> Iterable[Curves]:
@@ -143,33 +119,72 @@ def _table_curves(tables: dict[int, pd.DataFrame]) -> Iterable[Curves]:
             if part["given_prior"].nunique() > 1:
                 ordered = part.sort_values("given_prior", kind="stable")
                 title = f"Table {number}: π = {prior:g}, π′ = {test_prior:g}"
-                yield Curves(title, prior, test_prior, ordered[_CURVE_COLUMNS])
+                yield Curves(title, test_prior, ordered[_CURVE])
 
 
-def _study_curves(folder: Path) -> Iterable[Curves]:
-    path = folder / "summary.csv"
-    if not path.exists():
-        return
+def _study_curves(folder: Path) -> Curves:
     run = _run(folder)
     try:
-        summary = pd.read_csv(path)[_CURVE_COLUMNS]
-        prior, test_prior = float(run["prior"]), float(run["test_prior"])
-    except (KeyError, TypeError, ValueError):
+        prior, test_prior = (open_unit(name, run.get(name)) for name in ("prior", "test_prior"))
+        summary = _named(folder / "summary.csv", _CURVE)
+        trials = _named(folder / "trials.csv", [*_POINT, "trial", "value"])
+        sound = _is_summary(summary, trials)
+    except (KeyError, TypeError, ValueError, OSError):
         raise StoreError(f"{folder} does not hold the robustness study") from None
-    yield Curves(f"Study: π = {prior:g}, π′ = {test_prior:g}", prior, test_prior, summary)
+    if not sound:
+        raise StoreError(f"{folder / 'summary.csv'} is not that of trials.csv: run the study again")
+    return Curves(f"Study: π = {prior:g}, π′ = {test_prior:g}", test_prior, summary)
+
+
+def _named(path: Path, columns: list[str]) -> pd.DataFrame:
+    """Read a CSV file, its names as they were before they were kept from being formulas."""
+    names = dict.fromkeys(("dataset", "method"), str)
+    frame = pd.read_csv(path, dtype=names, keep_default_na=False, na_values={"se": [""]})[columns]
+    bare = {name: frame[name].str.replace(r"^'(?=[=+@-])", "", regex=True) for name in names}
+    return frame.assign(**bare)
+
+
+def _is_summary(summary: pd.DataFrame, trials: pd.DataFrame) -> bool:
+    """Tell whether a summary is that of the first n trials of each point, in percent."""
+    used = trials.merge(summary[[*_POINT, "n"]], on=_POINT)
+    groups = used[used["trial"] < used["n"]].groupby(_POINT)["value"]
+    found = groups.agg(n="count", mean="mean", se="sem").reset_index()
+    both = summary.merge(found, on=_POINT, how="left", suffixes=("", "_found"))
+    return (
+        not summary.duplicated(_POINT).any()
+        and bool(trials["value"].between(0, 100).all())
+        # Six digits are kept in the file.
+        and all(
+            np.allclose(both[name], both[f"{name}_found"], rtol=1e-5, atol=1e-9, equal_nan=nan)
+            for name, nan in (("n", False), ("mean", False), ("se", True))
+        )
+    )
 
 
 def _run(folder: Path) -> dict[str, Any]:
-    """Return the content of a ``run.json``."""
+    """Return the content of a ``run.json``, checked as far as a report shows it."""
     path = folder / "run.json"
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise StoreError(f"cannot read {path}: not a regular file")
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
+        # Neither NaN nor half a character can be shown.
+        json.dumps(run, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         run = None
     if not isinstance(run, dict) or not isinstance(run.get("protocol"), dict):
         raise StoreError(f"{path} was not written by pu-shift")
+    try:
+        run_protocol(run)
+        if run.get("seed") is not None:
+            positive_int("seed", run["seed"], least=0)
+        for name, kind in (("command", str), ("versions", dict)):
+            if not isinstance(run.get(name), (kind, type(None))):
+                raise ValueError(f"{name} must be a {kind.__name__}, got {shown(run[name])}")
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise StoreError(f"{path}: {error}") from None
     return run
 
 
@@ -179,11 +194,8 @@ def _runs(paths: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
     for path in paths:
         run = _run(path)
         kept = {name: run.get(name) for name in ("command", "protocol", "seed", "versions")}
-        name = path.relative_to(folder).as_posix()
-        for known in runs:
-            if all(known[field] == value for field, value in kept.items()):
-                known["folders"].append(name)
-                break
-        else:
-            runs.append({**kept, "folders": [name]})
+        same = [known for known in runs if all(known[name] == kept[name] for name in kept)]
+        if not same:
+            runs.append({**kept, "folders": []})
+        (same or runs)[-1]["folders"].append(path.relative_to(folder).as_posix())
     return runs

@@ -6,10 +6,9 @@ import pytest
 from pu_shift.data import DataError, Dataset
 
 
-def test_facts_are_counted_and_arrays_cannot_be_changed():
-    data = Dataset.of("own", [[1, 2], [3, 4], [5, 6]], [1, -1, 1], licence="mine")
-    assert (data.name, data.facts.rows, data.facts.features) == ("own", 3, 2)
-    assert (data.facts.positives, data.facts.licence) == (2, "mine")
+def test_positives_are_counted_and_arrays_cannot_be_changed():
+    data = Dataset.of("own", [[1, 2], [3, 4], [5, 6]], [1, -1, 1], source="mine")
+    assert (data.name, data.positives, data.source) == ("own", 2, "mine")
     assert (data.X.dtype, data.y.dtype) == (np.float32, np.int8)
     with pytest.raises(ValueError, match="read-only"):
         data.X[0, 0] = 0

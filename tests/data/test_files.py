@@ -17,7 +17,7 @@ def write(path, content):
 def same(data, name):
     np.testing.assert_array_equal(data.X, tiny.X)
     np.testing.assert_array_equal(data.y, tiny.Y)
-    assert (data.name, data.facts.positives) == (name, tiny.POSITIVES)
+    assert (data.name, data.positives) == (name, tiny.POSITIVES)
 
 
 @pytest.mark.parametrize("suffix", tiny.COMPRESS)
@@ -58,7 +58,7 @@ def test_labels_of_several_classes_need_a_positive_one(tmp_path):
     assert load_csv(path, positive=3).y.tolist() == [-1, -1, -1, 1]
     data = load_csv(path, positive=[0, 2])
     assert data.y.tolist() == [1, -1, 1, -1]
-    assert data.facts.positive_class == "0, 2"
+    assert data.positive_class == "0, 2"
 
 
 def test_indices_may_start_from_zero(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 import struct
@@ -14,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from pu_shift.data import loading, registry
-from pu_shift.data.dataset import Facts
 from pu_shift.data.registry import Layout, Spec
 
 ROWS, FEATURES, POSITIVES = 40, 3, 15
@@ -61,14 +61,19 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 def spec(*sources, **changes) -> Spec:
     """Return the specification, with these sources."""
-    facts = Facts("tiny", ROWS, FEATURES, POSITIVES, licence="none", home="https://example.org")
     fields = {
-        "facts": facts,
+        "name": "tiny",
+        "shape": (ROWS, FEATURES),
+        "positives": POSITIVES,
+        "positive_class": "one",
+        "home": "https://example.org",
+        "citation": "none",
+        "licence": "none",
         "span": (-12.5, 12.5),
+        "content": hashlib.sha256(X.tobytes() + Y.tobytes()).hexdigest(),
         "layouts": (Layout(("tiny.txt",), "libsvm", exact=True), Layout(("tiny.dat",), "table")),
         "archives": ("tiny.zip",),
         "sources": sources,
-        "content": loading._sha256(X, Y),
     }
     return Spec(**{**fields, **changes})
 

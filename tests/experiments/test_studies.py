@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import studies
-from studies import ALPHAS, GIVEN_PRIORS, STUDIES, study_figure, study_main
+from studies import ALPHAS, GIVEN_PRIORS, STUDIES, study_figure, study_main, study_table
 
 from pu_shift.paper import runner
+from pu_shift.paper.figures import png
 from tests import stand_ins
 
 SMALL = {"n_p": 60, "n_u": 200, "n_steps": 60, "ker_steps": 60, "n_centers": 20, "ker_centers": 20}
@@ -185,6 +186,15 @@ def test_every_dataset_has_a_panel_and_every_method_a_curve():
     assert [axes.get_title() for axes in figure.axes] == ["banana", "magic", "susy", "mine"]
     # Two curves and the line of the constant classifier.
     assert all(len(axes.lines) == 3 for axes in figure.axes)
+
+
+def test_names_are_neither_markup_nor_formulas_in_a_study():
+    point = {"prior": 0.3, "method": "KM2", "n": 2, "mean": 0.3, "se": 0.1}
+    summary = pd.DataFrame([{"dataset": "$\\no|<b>$", **point}])
+    png(study_figure(STUDIES["class_prior"], summary))  # a wrong formula would be an error
+    row = study_table(STUDIES["class_prior"], summary).splitlines()[-1]
+    assert row.count("|") == 4
+    assert not set("$<>") & set(row)
 
 
 def test_a_study_runs_on_what_can_be_had(tmp_path, capsys, monkeypatch):

@@ -62,13 +62,17 @@ def results_folder(folder, tables, protocol=None, run=None):
 def robustness_folder(folder, datasets=("banana",), methods=METHODS):
     """Write the study of the given prior, as far as a report reads it."""
     rows = [
-        {"dataset": d, "given_prior": g, "method": m, "n": 4, "mean": 60 + 10 * g + i, "se": 0.5}
+        {"dataset": d, "given_prior": g, "method": m, "trial": t, "value": 60 + 10 * g + i + t % 2}
         for d in datasets
         for g in (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
         for i, m in enumerate(methods)
+        for t in range(4)
     ]
     (folder / "robustness").mkdir(parents=True)
-    pd.DataFrame(rows).to_csv(folder / "robustness" / "summary.csv", index=False)
+    points = pd.DataFrame(rows).groupby(["dataset", "given_prior", "method"], sort=False)["value"]
+    summary = points.agg(n="count", mean="mean", se="sem").reset_index()
+    pd.DataFrame(rows).to_csv(folder / "robustness" / "trials.csv", index=False)
+    summary.to_csv(folder / "robustness" / "summary.csv", index=False)
     run = {"study": "robustness", "prior": 0.3, "test_prior": 0.5, "seed": 0}
     run.update(protocol=Protocol().as_dict(), versions={"python": "3.11"})
     (folder / "robustness" / "run.json").write_text(json.dumps(run))

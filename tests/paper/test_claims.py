@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from claims import main
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -18,7 +19,6 @@ from pu_shift.paper.claims import (
     REPRODUCED,
     gain,
     judge,
-    main,
     printed_cells,
 )
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS, ROW
@@ -148,6 +148,23 @@ def test_the_gain_of_one_pair_is_the_paired_t_test(pairs):
         expected = stats.ttest_rel(better["accuracy"], worse["accuracy"], alternative="greater")
         assert found.se == pytest.approx(stats.sem(delta))
         assert found.p_value == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(*[st.tuples(st.floats(0, 100), st.floats(0.03, 5))] * 2)
+def test_the_gain_of_two_printed_cells_is_welchs_test(one, other):
+    better, worse = (
+        pd.DataFrame([{"prior": 0.3, "dataset": "a", "mean": mean, "se": se}])
+        for mean, se in (one, other)
+    )
+    (mean1, se1), (mean2, se2) = one, other
+    expected = stats.ttest_ind_from_stats(
+        *(mean1, se1 * math.sqrt(10), 10, mean2, se2 * math.sqrt(10), 10),
+        equal_var=False,
+        alternative="greater",
+    )
+    found = gain(better, worse, ["prior", "dataset"])
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-12)
 
 
 def test_cells_of_one_training_set_are_not_counted_as_independent():

@@ -54,3 +54,10 @@ def test_trials_of_other_tables_are_left_out_and_unknown_names_come_last(tmp_pat
 def test_no_trial_of_the_setting_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="trials must hold some of 'Table 1"):
         write_outputs(tmp_path, trials(lambda cell: 70.0, number=2), TABLES[1])
+
+
+def test_a_name_is_no_formula_in_the_summary(tmp_path):
+    data = trials(lambda cell: 70.0, datasets=["=1+1"], methods=METHODS[:1])
+    write_outputs(tmp_path, data, TABLES[1])
+    lines = (tmp_path / "summary.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert [line.split(",")[3] for line in lines] == ["'=1+1"] * 3

@@ -1,16 +1,20 @@
 import re
+from html import unescape
 
+import pandas as pd
 import pytest
 
 from pu_shift.paper.compare import compare, headline, load_paper_table, summarize
 from pu_shift.paper.rendering import (
+    csv_table,
     latex_table,
+    markdown,
     markdown_table,
     text_diff,
     text_headline,
     text_table,
 )
-from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TableSetting
+from pu_shift.paper.settings import CELL, DATASETS, METHODS, TABLES, TableSetting
 from tests.paper.simulate import trials
 
 
@@ -140,19 +144,51 @@ def test_latex_names_the_given_priors_like_the_paper():
     assert labels[13:] == ["", "", r"$\pi$", "0.5", "", ""]
 
 
-def test_names_cannot_break_the_markup():
-    name = "a_b & 50%|{c}~^\\"
-    data = trials(lambda cell: 70.0, datasets=[name])
-    comparison = compare(summarize(data))
-    setting = TableSetting.shift(0, 0.3, 0.5, [0.5, 0.4, 0.3])
-    text = latex_table(comparison, setting)
+SETTING = TableSetting.shift(0, 0.3, 0.5, [0.5, 0.4, 0.3])
+
+
+def test_names_cannot_break_the_latex():
+    name = "[a]_b & 50%|{c}~^\\$<*>#"
+    text = latex_table(compare(summarize(trials(lambda cell: 70.0, datasets=[name]))), SETTING)
     assert r"\caption{$\pi$ = 0.3, $\pi'$ = 0.5. Mean" in text
-    row = next(line for line in text.splitlines() if "a\\_b" in line)
+    row = next(line for line in text.splitlines() if "a{]}" in line)
     assert row.startswith(
-        r"a\_b \& 50\%|\{c\}\textasciitilde \textasciicircum \textbackslash  & 0.5 & "
+        r"{[}a{]}\_b \& 50\%\textbar \{c\}\textasciitilde \textasciicircum \textbackslash \$"
+        r"\textless {*}\textgreater \# & 0.5 & "
     )
-    rows = [line for line in markdown_table(comparison, setting).splitlines() if line[:1] == "|"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a|b", "<img src=x>", "$\\pi$", "*a* _b_ `c`", "[d](e)", "&amp;", "~~f~~ #1 @me"]
+)
+def test_names_cannot_become_markup_in_markdown(name):
+    data = trials(lambda cell: 70.0, datasets=[name])
+    summary = summarize(data)
+    comparison = compare(summary, summary[[*CELL, "mean", "se"]].assign(bold=0))
+    text = markdown_table(comparison, SETTING, headline(comparison), covered=f"without {name}")
+    rows = [line for line in text.splitlines() if line[:1] == "|"]
     assert {row.count("|") for row in rows} == {9}
+    safe = re.sub(r"&#\d+;", "", text)
+    assert not re.search(r"[<>$`_&@~\[\]]", safe.replace("π_g", ""))
+    # In three rows of both grids, in the caption, and twice in the figures below.
+    assert unescape(text).count(name) == 9
+    assert markdown(name) != name == unescape(markdown(name))
+
+
+def test_the_papers_names_stay_as_they_are():
+    for name in (*METHODS, *DATASETS, "54 of 108 cells; susy, cod-rna were not available"):
+        assert markdown(name) == name
+
+
+def test_names_are_no_formulas_in_a_spreadsheet_and_numbers_stay_numbers():
+    names = ["=1+1", "+a", "-b", "@c", "d=e", "-1.2"]
+    frame = pd.DataFrame({"dataset": names, "n": 10, "delta": -1.25, "bold": pd.array([1] * 6)})
+    lines = csv_table(frame, float_format="%.1f").splitlines()
+    assert lines[0] == "dataset,n,delta,bold"
+    assert [line.split(",")[0] for line in lines[1:]] == [
+        *("'=1+1", "'+a", "'-b", "'@c", "d=e", "'-1.2")
+    ]
+    assert {line.split(",", 1)[1] for line in lines[1:]} == {"10,-1.2,1"}
 
 
 def test_headline_lists_methods_and_datasets():

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from pu_shift import data
-from pu_shift.paper import claims, outputs, runner, scripts
+from pu_shift.paper import outputs, runner, scripts
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.scripts import all_tables_main, custom_main, table_main
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES
@@ -517,7 +517,6 @@ def test_the_script_of_a_table_runs_that_table(number, monkeypatch):
     [
         ("all_tables", scripts, "all_tables_main"),
         ("custom", scripts, "custom_main"),
-        ("claims", claims, "main"),
     ],
 )
 def test_the_other_scripts_exit_with_the_status_of_their_command(

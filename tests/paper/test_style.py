@@ -1,10 +1,19 @@
 from itertools import combinations
 
 import pytest
+from matplotlib.cbook import is_math_text
 from matplotlib.colors import to_rgb
 
+from pu_shift.paper.figures import new_figure, png
 from pu_shift.paper.settings import DATASETS, EXTRA_METHODS, METHODS
-from pu_shift.paper.style import dataset_marker, delta_colour, method_colour, method_dash
+from pu_shift.paper.style import (
+    dataset_marker,
+    delta_colour,
+    delta_text,
+    literal,
+    method_colour,
+    method_dash,
+)
 
 # Linear RGB as seen without the red or the green cones (Viénot, Brettel and Mollon, 1999).
 VISION = {
@@ -49,3 +58,15 @@ def test_differences_are_paler_the_smaller_and_always_bear_black_text():
         assert (levels[-1] + 0.05) / 0.05 > 7
         assert delta_colour(sign * 30) == delta_colour(sign * 10)
     assert delta_colour(5) != delta_colour(-5)
+
+
+def test_a_difference_has_its_sign_and_no_negative_zero():
+    assert [delta_text(delta) for delta in (1.25, -0.04, -7.26)] == ["+1.2", "+0.0", "-7.3"]
+
+
+def test_a_literal_name_is_no_formula():
+    title = new_figure(2, 1).suptitle("")
+    for name in ("$a", "$\\no$", "a\\$b$c"):
+        title.set_text(literal(name))
+        png(title.figure)  # a wrong formula would be an error here
+        assert not is_math_text(title.get_text())

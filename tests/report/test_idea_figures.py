@@ -23,12 +23,12 @@ def test_the_relations_show_the_numbers_of_the_condition(condition):
     shown = " ".join(texts(relations_figure(condition)))
     assert f"{condition.ratio_threshold():.3f}" in shown
     both, shift, cost, ordinary = problems(condition)
-    assert f"π′ = {condition.test_prior:g}" in both["where"]
-    assert float(shift["where"].split("= ")[2].split(",")[0]) == pytest.approx(
+    assert f"π′ = {condition.test_prior:g}" in both.where
+    assert float(shift.where.split("= ")[2].split(",")[0]) == pytest.approx(
         condition.prior_unif, abs=5e-4
     )
-    assert float(cost["where"].split("= ")[-1]) == pytest.approx(condition.alpha_unif, abs=5e-4)
-    assert "no shift" in ordinary["where"]
+    assert float(cost.where.split("= ")[-1]) == pytest.approx(condition.alpha_unif, abs=5e-4)
+    assert "no shift" in ordinary.where
     assert ("not guaranteed convex" in shown) == (not condition.is_convex)
 
 

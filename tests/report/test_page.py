@@ -6,12 +6,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import METHODS
 from pu_shift.priors import Condition
-from pu_shift.report.page import chosen_values, page_data, render
-from pu_shift.report.results import read_results
+from pu_shift.report.page import chosen_values, element, page_data, render
+from pu_shift.report.results import headlines, read_results
 from tests.paper.simulate import results_folder, small_surfaces, trial, trials
 
 CONDITION = Condition(0.3, 0.5)
@@ -105,10 +107,17 @@ def test_names_from_the_results_cannot_become_markup(tmp_path):
     assert HOSTILE in [a.get("value") for a in page.of("input")]
 
 
+@given(st.text(), st.text())
+def test_every_text_is_escaped_where_it_is_put_into_markup(text, value):
+    page = Page(element("p", element("b", text), " ", text, data_value=value))
+    assert [tag for tag, _ in page.elements] == ["p", "b"]
+    assert page.of("p")[0]["data-value"] == value
+
+
 def test_one_trial_has_neither_error_nor_verdict(tmp_path):
     results = read_results(folder_of(tmp_path, numbers=(1,), count=1))
     cell = page_data(results, CONDITION)["cells"][0]
-    assert cell["se"] is cell["p"] is cell["consistent"] is None
+    assert cell["se"] is cell["p_value"] is cell["consistent"] is None
     text = render(results, CONDITION)
     assert "(–)" in text
     assert not re.search(r"\bnan\b", text.split("<script")[0].lower())
@@ -131,8 +140,17 @@ def test_without_printed_numbers_the_page_says_so(tmp_path):
 
 def test_the_noise_ceiling_stands_beside_every_share(results):
     text = render(results, CONDITION)
-    ceiling = f"{100 * results.headline.ceiling:.1f} %"
-    assert f"<dt>noise ceiling</dt><dd><strong>{ceiling}</strong>" in text
+    glance = text.split('id="headline-title"')[1].split("</section>")[0]
+    figures = headlines(results.comparison)
+    # Out of sample comes first.
+    assert re.findall("<h3>(.*?)</h3>", glance) == [
+        "Table 4, out of sample",
+        "Table 1, which guided the protocol",
+        "Tables 1, 4",
+    ]
+    ceilings = [f"{100 * part.ceiling:.1f} %" for part in figures.values()]
+    assert re.findall("<dt>noise ceiling</dt><dd><strong>(.*?)</strong>", glance) == ceilings
+    ceiling = ceilings[-1]
     agreement = text.split('id="agreement"')[1].split("</table>")[0]
     shares = re.findall(r"<b>\S+ %</b> .*?</td>", agreement)
     # The methods, all of them, and the two tables; each on both datasets, and on both together.

@@ -6,9 +6,10 @@ import pytest
 
 from pu_shift.paper.claims import NO_DATA
 from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.rendering import csv_table
 from pu_shift.paper.settings import EXTRA_METHODS
 from pu_shift.paper.store import StoreError
-from pu_shift.report.results import read_results
+from pu_shift.report.results import headlines, read_results
 from tests.paper.simulate import results_folder, robustness_folder, trials
 
 TWO = ("banana", "susy")
@@ -28,7 +29,12 @@ def folder(tmp_path):
 def test_tables_curves_and_runs_are_read(folder):
     results = read_results(folder)
     assert list(results.tables) == [1, 3, 4]
-    assert results.headline.cells == len(results.comparison) == 36 + 48 + 36
+    figures = headlines(results.comparison)
+    assert {name: part.cells for name, part in figures.items()} == {
+        "Table 4, out of sample": 36,
+        "Tables 1, 3, which guided the protocol": 36 + 48,
+        "Tables 1, 3, 4": len(results.comparison),
+    }
     # Table 3 gives each block the right prior: there is no curve in it.
     assert [curves.title[:7] for curves in results.curves] == ["Table 1", "Table 4"]
     given = results.curves[0].summary.query("dataset == 'susy' and method == 'DH-Lin'")
@@ -60,14 +66,39 @@ def test_a_method_of_no_table_serves_the_claims_alone(folder):
 def test_the_study_comes_first_among_the_curves(folder):
     robustness_folder(folder)
     first = read_results(folder).curves[0]
-    assert (first.title, first.prior, first.test_prior) == ("Study: π = 0.3, π′ = 0.5", 0.3, 0.5)
+    assert (first.title, first.test_prior) == ("Study: π = 0.3, π′ = 0.5", 0.5)
     assert first.summary["given_prior"].nunique() == 6
+
+
+def test_a_study_of_fewer_trials_than_its_folder_holds_is_read(folder):
+    robustness_folder(folder)
+    path = folder / "robustness" / "trials.csv"
+    rows = pd.read_csv(path)
+    pd.concat([rows, rows.assign(trial=rows["trial"] + 4, value=0.0)]).to_csv(path, index=False)
+    assert read_results(folder).curves[0].summary["n"].unique().tolist() == [4]
+
+
+def test_names_of_a_study_that_were_kept_from_being_formulas_come_back(folder):
+    robustness_folder(folder, datasets=["=1+1", "NA"])
+    path = folder / "robustness" / "summary.csv"
+    path.write_text(csv_table(pd.read_csv(path, keep_default_na=False)))
+    assert "'=1+1," in path.read_text()
+    assert read_results(folder).curves[0].summary["dataset"].unique().tolist() == ["=1+1", "NA"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name"),
+    [((5,), "Table 5, out of sample"), ((1, 2, 3), "Tables 1–3, which guided the protocol")],
+)
+def test_tables_of_one_kind_have_one_headline(tmp_path, numbers, name):
+    rows = {f"table{n}": trials(constant, number=n, datasets=["susy"]) for n in numbers}
+    assert list(headlines(read_results(results_folder(tmp_path, rows)).comparison)) == [name]
 
 
 def test_cells_without_printed_numbers_have_no_headline(tmp_path):
     rows = trials(constant, number=5, datasets=["mine"])
     results = read_results(results_folder(tmp_path, {"table5": rows}))
-    assert results.headline is None
+    assert headlines(results.comparison) == {}
     assert np.isnan(results.comparison["paper_mean"]).all()
 
 
@@ -83,7 +114,14 @@ def break_trials(folder):
         (lambda folder: (folder / "table1" / "run.json").write_text("{"), "not written by"),
         (lambda folder: (folder / "table1" / "run.json").write_text("[]"), "not written by"),
         (break_trials, "trials.csv line 2: it was changed after it was written"),
-        (lambda folder: robustness_without(folder, "prior"), "does not hold the robustness study"),
+        (lambda folder: robustness(folder, prior=None), "does not hold the robustness study"),
+        (lambda folder: robustness(folder, test_prior=2.0), "does not hold the robustness study"),
+        (lambda folder: robustness(folder, "summary.csv", ",61.5,", ",1e9,"), "not that of trials"),
+        (lambda folder: robustness(folder, "summary.csv", ",61.5,", ",,"), "does not hold the"),
+        (lambda folder: robustness(folder, "summary.csv", ",4,", ",3,"), "not that of trials"),
+        (lambda folder: robustness(folder, "summary.csv", "mean", "means"), "does not hold the"),
+        (lambda folder: robustness(folder, "trials.csv", ",0,61", ",0,-61"), "not that of trials"),
+        (lambda folder: robustness(folder, "trials.csv", "value", "\0"), "does not hold the"),
     ],
 )
 def test_a_damaged_folder_is_an_error_in_one_line(folder, damage, message):
@@ -93,16 +131,17 @@ def test_a_damaged_folder_is_an_error_in_one_line(folder, damage, message):
     assert "\n" not in str(caught.value)
 
 
-def robustness_without(folder, field):
+def robustness(folder, name="run.json", old="", new="", **changes):
+    """Write the study, with a text or fields of a file changed."""
     robustness_folder(folder)
-    path = folder / "robustness" / "run.json"
-    run = json.loads(path.read_text())
-    del run[field]
-    path.write_text(json.dumps(run))
+    path = folder / "robustness" / name
+    text = path.read_text()
+    assert old in text
+    text = json.dumps({**json.loads(text), **changes}) if changes else text.replace(old, new, 1)
+    path.write_text(text)
 
 
 def test_a_folder_without_trials_is_refused(tmp_path):
     (tmp_path / "table1").mkdir()
-    (tmp_path / "table1" / "trials.csv").write_text("")
     with pytest.raises(StoreError, match="it holds no trials"):
         read_results(tmp_path)

@@ -338,7 +338,7 @@
   function describe(cell) {
     const printed = cell.paper_mean === null
       ? "nothing printed"
-      : `paper ${meanSe(cell.paper_mean, cell.paper_se)}, difference ${signed(cell.delta, 1)}, p ${pValue(cell.p)}, `
+      : `paper ${meanSe(cell.paper_mean, cell.paper_se)}, difference ${signed(cell.delta, 1)}, p ${pValue(cell.p_value)}, `
         + (cell.consistent === null ? "not judged" : cell.consistent ? "consistent" : "not consistent");
     return `Table ${cell.table}, ${cell.dataset}, ${cell.method}, given prior ${cell.given_prior}: `
       + `ours ${meanSe(cell.mean, cell.se)}, ${printed}`;
@@ -383,7 +383,7 @@
       rows.push(["paper", "not printed"]);
     } else {
       const verdict = cell.consistent === null ? "not judged" : cell.consistent ? "✓ consistent" : "≠ not consistent";
-      rows.push(["paper", meanSe(cell.paper_mean, cell.paper_se)], ["Δ", `${signed(cell.delta, 2)} points`], ["p-value", `${pValue(cell.p)}, ${verdict}`]);
+      rows.push(["paper", meanSe(cell.paper_mean, cell.paper_se)], ["Δ", `${signed(cell.delta, 2)} points`], ["p-value", `${pValue(cell.p_value)}, ${verdict}`]);
     }
     for (const [name, text] of Object.entries(cell.chosen)) rows.push([name, text]);
     byId("detail-body").replaceChildren(
