@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
+from pu_shift._checks import distinct
 from pu_shift._files import replacing
 from pu_shift._version import __version__
 from pu_shift.class_prior import PRIOR_METHODS, TRANSFORMS, estimate_prior
@@ -416,6 +417,7 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _opened(options: argparse.Namespace) -> tuple[Any, Any, Iterator[Block]]:
     """Return a model, its classifier, and the rows of a file that it is for."""
+    distinct("--keep", options.keep)
     estimator = load_model(options.model)
     first, classifier = estimator, estimator
     if isinstance(estimator, Pipeline):

@@ -208,6 +208,7 @@ FIT = "fit data.csv --label labelled --out never.npz"
         ("predict model.npz words.csv", "in row 2 of column 'size', found 'large'"),
         ("predict model.npz bars.csv", "has no column 'size', its only one is 'a|y': columns"),
         ("predict model.npz new.csv --keep name", "has no column 'name', its columns are ['id'"),
+        ("predict model.npz new.csv --keep id --keep id", "--keep must be distinct, got 'id' twi"),
         ("predict ratio.npz new.npy --keep id", "data: new.npy has no column 'id', it is a matr"),
         ("predict model.npz new.csv --keep label", "keep: the output has a column 'label' of its"),
         ("predict risk.npz new.csv --alpha 0.2", "risk.npz is of --method risk and holds for te"),
