@@ -42,8 +42,9 @@
   const whole = (value) => format(value, { maximumFractionDigits: 0 });
   const rough = (value) =>
     format(value, value < 100 ? { maximumSignificantDigits: 3, maximumFractionDigits: 2, roundingPriority: "lessPrecision" } : { maximumFractionDigits: 0 });
-  const percent = (share) => `${rough(100 * share)} %`;
-  const money = (value) => (data.unit ? `${rough(value)} ${data.unit}` : rough(value));
+  // A number and its unit stay on one line.
+  const percent = (share) => `${rough(100 * share)}\u00a0%`;
+  const money = (value) => (data.unit ? `${rough(value)}\u00a0${data.unit}` : rough(value));
   const per1000 = (value) => (1000 * value) / n;
   const exact = (value) => String(Number(value.toPrecision(6)));
 
@@ -250,7 +251,7 @@
     const mean = positives / n;
     const odd = Math.abs(mean - state.testPrior) > Math.max(0.05, 0.25 * Math.min(state.testPrior, 1 - state.testPrior));
     byId("doubt").hidden = !odd;
-    set("doubt", `These cases do not look like it: with ${percent(state.testPrior)} positives the probabilities should average to that, but their mean is ${percent(mean)}. Is the share of positives right?`, mean);
+    set("doubt", `These cases contradict that share: with ${percent(state.testPrior)} positives their probabilities should average to it, but the mean is ${percent(mean)}. Is the share of positives right?`, mean);
     const keep = data.keep.map((column) => `--keep ${shell(column.name)} `).join("");
     set("command", `pu-shift predict ${shell(data.model)} ${shell(data.data)} ${keep}--test-prior ${exact(state.testPrior)} --alpha ${exact(alpha)} --out predictions.csv`);
     set("live", `${whole(flagged)} flagged · cost ${money(result.cost)}`);
