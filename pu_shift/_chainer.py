@@ -57,16 +57,19 @@ def _module(name: str, module: types.ModuleType) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _numpy_sctypes() -> Iterator[None]:
-    """Give NumPy 2 its old ``sctypes`` table inside the block."""
-    if "sctypes" in vars(numpy):
-        yield
-        return
-    vars(numpy)["sctypes"] = _SCTYPES
-    try:
-        yield
-    finally:
-        del vars(numpy)["sctypes"]
+def _old_sources() -> Iterator[None]:
+    """Let sources of 2020 be imported: without today's deprecations, with ``numpy.sctypes``."""
+    missing = "sctypes" not in vars(numpy)
+    with warnings.catch_warnings():
+        for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", category)
+        if missing:
+            vars(numpy)["sctypes"] = _SCTYPES
+        try:
+            yield
+        finally:
+            if missing:
+                del vars(numpy)["sctypes"]
 
 
 class _NumPyWithSctypes:
@@ -90,10 +93,7 @@ def _import_chainer() -> types.ModuleType:
         return sys.modules["chainer"]
     check = types.ModuleType("chainer._environment_check")
     vars(check)["check"] = lambda: None
-    with warnings.catch_warnings(), _module(check.__name__, check), _numpy_sctypes():
-        # Chainer's own sources predate today's deprecations.
-        for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
-            warnings.simplefilter("ignore", category)
+    with _old_sources(), _module(check.__name__, check):
         # CuPy warns of libraries that are not needed here, and from 14 on has no cuDNN.
         warnings.filterwarnings("ignore", category=UserWarning, module="cupy")
         warnings.filterwarnings("ignore", "cuDNN is not enabled", UserWarning)
@@ -105,23 +105,10 @@ def _import_chainer() -> types.ModuleType:
 
 
 def import_gradient_check() -> types.ModuleType:
-    """Import ``chainer.gradient_check`` without ``pkg_resources``.
-
-    Returns
-    -------
-    module
-        ``chainer.gradient_check``.
-
-    Examples
-    --------
-    >>> import_gradient_check().check_backward.__name__
-    'check_backward'
-    """
+    """Import ``chainer.gradient_check`` without ``pkg_resources``."""
     stand_in = types.ModuleType("pkg_resources")
     vars(stand_in).update(ResolutionError=LookupError, WorkingSet=_EmptyWorkingSet)
-    with warnings.catch_warnings(), _module("pkg_resources", stand_in), _numpy_sctypes():
-        for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
-            warnings.simplefilter("ignore", category)
+    with _old_sources(), _module("pkg_resources", stand_in):
         return importlib.import_module("chainer.gradient_check")
 
 

@@ -40,7 +40,7 @@ from pu_shift.kernels import (
 )
 from pu_shift.ulsif import ULSIF, GridEdgeWarning
 
-METHODS = ("auto", "pen-l1", "km2")
+PRIOR_METHODS = ("auto", "pen-l1", "km2")
 TRANSFORMS = ("raw", "score")
 THETAS = np.linspace(0.005, 0.995, 199)
 # Of KM2: the range of its λ, the accuracy to which it is found, and the share
@@ -129,7 +129,7 @@ def estimate_prior(
     >>> round(estimate_prior(X_p, X_u).prior, 1)
     0.3
     """
-    one_of("method", method, METHODS)
+    one_of("method", method, PRIOR_METHODS)
     one_of("transform", transform, (None, *TRANSFORMS))
     positive_int("n_bootstrap", n_bootstrap, least=0)
     level = open_unit("level", level)
@@ -335,29 +335,7 @@ def nearest_distribution(
 
     .. math:: \min_{w \ge 0,\, \sum_i w_i = 1} \|\Phi^\top (w - v)\|
 
-    By projected gradient steps with Nesterov's momentum and restarts, for all
-    columns at once.
-
-    Parameters
-    ----------
-    features
-        (n, r) features Φ.
-    targets
-        (n, K) signed weights v that sum to 1.
-    start
-        (n, K) first guess.
-    n_steps
-        Number of steps.
-
-    Returns
-    -------
-    numpy.ndarray
-        (n, K) weights.
-
-    Examples
-    --------
-    >>> nearest_distribution(np.eye(2), np.array([[1.5], [-0.5]]), np.full((2, 1), 0.5)).tolist()
-    [[1.0], [0.0]]
+    By projected gradient steps with Nesterov's momentum and restarts, for all columns at once.
     """
     length = 1.0 / np.linalg.norm(features, 2) ** 2
     weights = project_to_simplex(start)
@@ -375,23 +353,7 @@ def nearest_distribution(
 
 
 def project_to_simplex(points: np.ndarray) -> np.ndarray:
-    """Project the columns of a matrix to the probability simplex.
-
-    Parameters
-    ----------
-    points
-        (n, K) columns.
-
-    Returns
-    -------
-    numpy.ndarray
-        (n, K) columns that are not negative and sum to 1.
-
-    Examples
-    --------
-    >>> project_to_simplex(np.array([[0.9], [0.5], [-1.0]])).round(6).tolist()
-    [[0.7], [0.3], [0.0]]
-    """
+    """Project the columns of a matrix to the probability simplex."""
     ordered = -np.sort(-points, axis=0)
     excess = np.cumsum(ordered, axis=0) - 1.0
     places = np.arange(1, len(points) + 1)[:, None]

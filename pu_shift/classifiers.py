@@ -41,8 +41,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import as_index, one_of, positive_int, shown
-from pu_shift._seeds import Seed, child
+from pu_shift._checks import one_of, positive_int, shown
+from pu_shift._seeds import Seed, as_seed, child
 from pu_shift.candidates import (
     RATIO_LAMS,
     RISK_LAMS,
@@ -54,20 +54,19 @@ from pu_shift.candidates import (
 from pu_shift.class_prior import estimate_prior
 from pu_shift.device import get_device, to_numpy
 from pu_shift.kernels import (
+    check_scale,
     choose_centers,
     kernel_from_distances,
     median_distance,
     squared_distances,
 )
 from pu_shift.links import GaussianKernelModel, LinearModel, score_rows
-from pu_shift.losses import LOSSES
+from pu_shift.losses import SURROGATES
 from pu_shift.model_selection import cross_validate
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk
 from pu_shift.training import train
 from pu_shift.ulsif import BASES, ULSIF, GridEdgeWarning
-
-SURROGATES = tuple(name for name in LOSSES if name != "zero_one")
 
 
 class LabelWarning(UserWarning):
@@ -104,27 +103,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         X, y = _validate(self, X, y, ensure_min_samples=2)
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) > 2:
-            # The first sentences are the ones that scikit-learn asks for.
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
-                f"got {len(classes)} classes"
-            )
-        if len(classes) < 2 or list(classes) == [-1, 0]:
-            raise ValueError(
-                "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
-                f"rows, got {classes.tolist()}"
-            )
-        if classes.dtype.kind not in "biuf" or classes[1] != 1 or classes[0] not in (-1, 0):
-            warnings.warn(
-                f"y has the labels {classes.tolist()}: the greater one is taken as positive, "
-                f"{classes.tolist()[1]!r}",
-                LabelWarning,
-                stacklevel=2,
-            )
+        classes = _classes(y)
         self._fit(X[y == classes[1]], X[y == classes[0]])
         self.classes_ = classes
         return self
@@ -216,12 +195,14 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
         Nothing is kept yet: a fit that fails leaves what was fitted before as it was.
         """
-        if min(len(X_p), len(X_u)) < 2:
+        n_p, n_u = len(X_p), len(X_u)
+        if min(n_p, n_u) < 2:
             raise ValueError(
-                f"X must have at least 2 positive and 2 unlabelled rows, "
-                f"got {len(X_p)} and {len(X_u)}"
+                f"X must have at least 2 positive and 2 unlabelled rows, got {n_p} and {n_u}"
             )
-        device, seed = get_device(self.gpu), _seed(self.random_state)
+        new = self.random_state is None
+        seed = np.random.SeedSequence() if new else as_seed("random_state", self.random_state)
+        device = get_device(self.gpu)
         prior = self.prior
         if prior is None:
             # A bad test prior or alpha fails before the work.
@@ -233,11 +214,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition
     ) -> list[Condition]:
         """Complete conditions by what the classifier's own one says."""
-        known: dict[str, Any] = {
-            "prior": own.prior,
-            "test_prior": self.test_prior,
-            "alpha": own.alpha,
-        }
+        known = {"prior": own.prior, "test_prior": self.test_prior, "alpha": own.alpha}
         wanted = []
         for item in conditions:
             if isinstance(item, Condition):
@@ -690,24 +667,14 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
 
     def _fit_all(
-        self,
-        X_p: np.ndarray,
-        X_u: np.ndarray,
-        conditions: list[Condition],
-        device: Any,
-        seed: Seed,
+        self, X_p: Any, X_u: Any, conditions: list[Condition], device: Any, seed: Seed
     ) -> list[_Fitted]:
         """Train for every condition, on the device."""
         default = RISK_LAMS if self.model is None else 0.0
         lams = check_grid("lams", default if self.lams is None else self.lams, allow_zero=True)
-        risk = Risk(
-            [_as_shift(condition) for condition in conditions],
-            self.loss,
-            "pu-shift",
-            self.correction,
-            self.nn_beta,
-            self.nn_gamma,
-        )
+        shifts = [_as_shift(condition) for condition in conditions]
+        options = self.correction, self.nn_beta, self.nn_gamma
+        risk = Risk(shifts, self.loss, "pu-shift", *options)
         with chainer.using_device(device):
             if self.model is None:
                 X_p, X_u = device.send((X_p, X_u))
@@ -730,6 +697,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, seed: Seed
     ) -> list[_Fitted]:
         """Train all conditions, widths, λ and folds, and keep the best of each condition."""
+        check_scale(X_p, X_u, linear=self.basis == "linear")
         k = self._n_folds(X_p, X_u)
         folds = [
             assign_folds(name, len(X), k, child(seed, 1, part))
@@ -749,14 +717,9 @@ class RiskMinimizationClassifier(_PUClassifier):
                 if self.basis_scaling == "rms":
                     scales = _root_mean_squares(features)
                     features = [part / scales for part in features]
-            result = cross_validate(
-                features,
-                folds,
-                risk,
-                lams,
-                None if self.criterion == "surrogate" else "zero_one",
-                **self._training_options(seed),
-            )
+            criterion = None if self.criterion == "surrogate" else "zero_one"
+            options = self._training_options(seed)
+            result = cross_validate(features, folds, risk, lams, criterion, **options)
             for c, place in enumerate(result.risks.argmin(axis=1)):
                 if result.risks[c, place] < best[c][0]:
                     # For the bases as they are, which is what the model computes.
@@ -840,24 +803,13 @@ class RiskMinimizationClassifier(_PUClassifier):
             return to_numpy(score_rows(self.model_, device.send(X)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        r"""Class probabilities at the test prior.
+        """Class probabilities at the test prior.
 
-        The minimiser of the risk tells the posterior at π_unif:
-
-        ================ ===========================================
-        loss             posterior q at π_unif
-        ================ ===========================================
-        squared          (1 + g)/2, cut to [0, 1]
-        modified Huber   (1 + g)/2, cut to [0, 1]
-        logistic         1/(1 + exp(−g))
-        double hinge     1/(1 + exp(−s·g))
-        ================ ===========================================
-
-        The double hinge's minimiser is only the sign of q − ½. Its slope s
-        minimises the non-negative logistic PU-shift risk of the held-out
-        scores (of the training scores with ``model``): one number, so that
-        the probabilities agree with ``predict``. Bayes' rule then moves q from
-        π_unif to π′.
+        The minimiser of the risk tells the posterior q at π_unif, and Bayes' rule moves q to
+        π′. For the squared and the modified Huber loss q is (1 + g)/2, cut to [0, 1], for the
+        logistic loss 1/(1 + exp(−g)). The double hinge's minimiser is only the sign of q − ½;
+        there q = 1/(1 + exp(−s·g)), where the slope s minimises the non-negative logistic
+        PU-shift risk of the held-out scores (of the training scores with ``model``).
 
         Parameters
         ----------
@@ -877,6 +829,28 @@ class RiskMinimizationClassifier(_PUClassifier):
             posterior = 0.5 * (1.0 + np.tanh(0.5 * slope * scores))
         condition = self.condition_
         return self._proba(shift_posterior(posterior, condition.prior_unif, condition.test_prior))
+
+
+def _classes(y: np.ndarray) -> np.ndarray:
+    """Return the two labels, the greater one last."""
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) > 2:
+        # The first sentences are the ones that scikit-learn asks for.
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
+            f"got {len(classes)} classes"
+        )
+    if len(classes) < 2 or list(classes) == [-1, 0]:
+        raise ValueError(
+            "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
+            f"rows, got {classes.tolist()}"
+        )
+    if classes.dtype.kind not in "biuf" or classes[1] != 1 or classes[0] not in (-1, 0):
+        message = f"y has the labels {classes.tolist()}: the greater one is taken as positive, "
+        warnings.warn(message + repr(classes.tolist()[1]), LabelWarning, stacklevel=3)
+    return classes
 
 
 def _as_shift(condition: Condition) -> Condition:
@@ -915,17 +889,6 @@ def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) 
         return float(value.array)
 
     return float(np.exp(minimize_scalar(risk, bounds=(-5.0, 5.0), method="bounded").x))
-
-
-def _seed(random_state: Any) -> np.random.SeedSequence:
-    if random_state is None:
-        return np.random.SeedSequence()
-    if isinstance(random_state, np.random.SeedSequence):
-        return random_state
-    number = as_index(random_state)
-    if number is None or number < 0:
-        raise ValueError(f"random_state must be an integer >= 0 or None, got {shown(random_state)}")
-    return child(number)
 
 
 def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:

@@ -24,10 +24,8 @@ def alpha_from_test_prior(prior: float, test_prior: float) -> float:
 
     Parameters
     ----------
-    prior
-        π, the class prior of the unlabelled data.
-    test_prior
-        π′, the class prior of the test data.
+    prior, test_prior
+        π and π′.
 
     Returns
     -------
@@ -54,10 +52,8 @@ def test_prior_from_alpha(prior: float, alpha: float) -> float:
 
     Parameters
     ----------
-    prior
-        π, the class prior of the unlabelled data.
-    alpha
-        α, the false-positive penalty.
+    prior, alpha
+        π and α.
 
     Returns
     -------
@@ -87,10 +83,8 @@ def prior_unif(test_prior: float, alpha: float = 0.5) -> float:
 
     Parameters
     ----------
-    test_prior
-        π′, the class prior of the test data.
-    alpha
-        α, the false-positive penalty.
+    test_prior, alpha
+        π′ and α.
 
     Returns
     -------
@@ -115,12 +109,8 @@ def alpha_unif(prior: float, test_prior: float, alpha: float = 0.5) -> float:
 
     Parameters
     ----------
-    prior
-        π, the class prior of the unlabelled data.
-    test_prior
-        π′, the class prior of the test data.
-    alpha
-        α, the false-positive penalty.
+    prior, test_prior, alpha
+        π, π′ and α.
 
     Returns
     -------
@@ -184,10 +174,8 @@ def test_ratio(u_over_p: Any, prior: float, test_prior: float) -> Any:
     ----------
     u_over_p
         p_u/p_p: a number or an array of any array module.
-    prior
-        π, the class prior of the unlabelled data.
-    test_prior
-        π′, the class prior of the test data.
+    prior, test_prior
+        π and π′.
 
     Returns
     -------
