@@ -34,6 +34,7 @@ class CrossValidation:
     risks: np.ndarray  # (conditions, λ), averaged over the folds
     weights: Any  # (features, conditions, λ, folds + 1)
     biases: Any  # (conditions, λ, folds + 1)
+    progress: np.ndarray  # (recorded steps, conditions, λ, folds + 1) training risks
 
     def held_out_scores(
         self, features: Sequence[Any], folds: Sequence[np.ndarray], place: tuple[int, int]
@@ -53,12 +54,13 @@ def cross_validate(
     risk: Risk,
     lams: np.ndarray,
     criterion: str | Loss | None = None,
+    record: Sequence[int] = (),
     **training: Any,
 ) -> CrossValidation:
     """Train conditions × λ × (folds + the final model) as the columns of one link.
 
     ``features`` and ``folds`` are those of P and of U, ``criterion`` is the loss of the
-    held-out risk (by default the training loss), ``training`` goes to :func:`train`.
+    held-out risk (by default the training loss); the rest goes to :func:`train`.
     """
     conditions, n_folds = risk.conditions, int(folds[0].max()) + 1
     shape = (len(conditions), len(lams), n_folds + 1)
@@ -68,7 +70,7 @@ def cross_validate(
     repeats = (1, len(conditions) * len(lams))
     weights = [np.tile(training_weights(fold, n_folds, model.W.dtype), repeats) for fold in folds]
     features_p, features_u = features
-    train(
+    result = train(
         model,
         features_p,
         features_u,
@@ -76,7 +78,7 @@ def cross_validate(
         lam=np.tile(np.repeat(lams, n_folds + 1), len(conditions)),
         weights_p=weights[0],
         weights_u=weights[1],
-        record=(),
+        record=record,
         **training,
     )
     W, b = model.W.array.reshape(-1, *shape), model.b.array.reshape(shape)
@@ -90,7 +92,8 @@ def cross_validate(
         left = (take_rows(X, np.flatnonzero(fold == k)) for X, fold in zip(features, folds))
         with chainer.no_backprop_mode():
             by_fold.append(to_numpy(held_out(*(X @ of_fold[0] + of_fold[1] for X in left)).array))
-    return CrossValidation(np.mean(by_fold, axis=0).reshape(shape[:2]), W, b)
+    risks = np.mean(by_fold, axis=0).reshape(shape[:2])
+    return CrossValidation(risks, W, b, result.risks.reshape(-1, *shape))
 
 
 class PURiskScorer:

@@ -158,9 +158,7 @@ def stack_weights(ratios_p: Any, ratios_u: Any) -> np.ndarray:
     factor = np.linalg.cholesky(A + 1e-8 * size * np.eye(len(b)))
     # The sum is held to 1 by a row that outweighs the others.
     heavy = 1e4 * size**0.5 * np.ones(len(b))
-    weights, _ = nnls(
-        np.vstack([factor.T, heavy]), np.append(np.linalg.solve(factor, b), heavy[0])
-    )
+    weights, _ = nnls(np.vstack([factor.T, heavy]), np.append(np.linalg.solve(factor, b), heavy[0]))
     return weights / weights.sum()
 
 
@@ -265,9 +263,7 @@ def check_candidates(estimator: Any) -> dict[str, Any]:
             names.append(item)
         elif isinstance(item, (str, type)) or not hasattr(item, "fit"):
             known = ", ".join(map(repr, ("auto", *CANDIDATES)))
-            raise ValueError(
-                f"estimator must be one of {known} or a classifier, got {shown(item)}"
-            )
+            raise ValueError(f"estimator must be one of {known} or a classifier, got {shown(item)}")
         elif not hasattr(item, "predict_proba"):
             raise ValueError(
                 f"estimator must have predict_proba, {type(item).__name__} has none: "
@@ -304,8 +300,6 @@ class _Fitter:
         """Fit a candidate; ``like`` tells the hyper-parameters of kernels, if they are known."""
         if not isinstance(item, str):
             return _fit_classifier(clone(item), X_p, X_u, fit_params)
-        if fit_params:
-            raise ValueError(f"{next(iter(fit_params))} needs an estimator that takes it")
         if item == "boosting":
             return _fit_classifier(_boosting(self._number()), X_p, X_u, {})
         if item in ("ulsif", "kliep"):

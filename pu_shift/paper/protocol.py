@@ -189,6 +189,7 @@ class Protocol:
         if "uLSIF" in method:
             return DensityRatioClassifier(
                 direction=method[:3],
+                estimator="ulsif",
                 basis="linear" if method.endswith("-Lin") else "gaussian",
                 n_centers=self.n_centers,
                 width_factors=self.width_factors,
@@ -205,6 +206,8 @@ class Protocol:
             width_factors=self.ker_width_factors,
             width_selection=self.ker_width,
             basis_scaling=self.ker_scaling,
+            scaling=None,
+            safe=False,
             lams=self.ker_lams if kernel else self.lin_lams,
             criterion=self.criterion,
             n_steps=self.ker_steps if kernel else self.n_steps,
