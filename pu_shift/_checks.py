@@ -4,40 +4,28 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
 def open_unit(name: str, value: Any) -> float:
     """Return ``value`` as a float strictly between 0 and 1."""
-    number = _number(name, value)
-    if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(value)}")
-    return number
+    return _number(name, value, lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1")
 
 
 def finite(name: str, value: Any) -> float:
     """Return ``value`` as a finite float."""
-    number = _number(name, value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {shown(value)}")
-    return number
+    return _number(name, value, math.isfinite, "be a finite number")
 
 
 def non_negative(name: str, value: Any) -> float:
     """Return ``value`` as a finite float that is not below 0."""
-    number = _number(name, value)
-    if not (math.isfinite(number) and number >= 0.0):
-        raise ValueError(f"{name} must be a finite number >= 0, got {shown(value)}")
-    return number
+    return _number(name, value, lambda x: 0.0 <= x < math.inf, "be a finite number >= 0")
 
 
 def positive(name: str, value: Any) -> float:
     """Return ``value`` as a finite float above 0."""
-    number = _number(name, value)
-    if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(f"{name} must be a finite number > 0, got {shown(value)}")
-    return number
+    return _number(name, value, lambda x: 0.0 < x < math.inf, "be a finite number > 0")
 
 
 def positive_int(name: str, value: Any, least: int = 1) -> int:
@@ -80,11 +68,13 @@ def distinct(name: str, values: Iterable[Any]) -> None:
             raise ValueError(f"{name} must be distinct, got {shown(value)} twice")
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: Any, good: Callable[[float], bool], rule: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a number, got {shown(value)}") from None
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got nan")
+    if not good(number):
+        raise ValueError(f"{name} must {rule}, got {shown(value)}")
     return number

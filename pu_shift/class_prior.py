@@ -5,12 +5,11 @@ still hold θ·p_p: :math:`p_\mathrm{u} - \theta p_\mathrm{p} \ge 0`. That share
 is π when no part of the negatives looks like the positives (irreducibility);
 otherwise it, and so the estimate, lies above π.
 
-Kernel methods lose their grip on many features: held against rows in which
-every pair is equally far apart, any θ fits. ``transform='score'`` replaces the
-rows by one number each, a cross-fitted estimate of p_p/p_u, which keeps all
-that matters for π. ``method='auto'`` is KM2 on that score, the best of the four
-combinations in ``docs/class_prior.md``, unless π seems to lie near 1, where KM2
-falls short.
+Kernel methods lose their grip on many features: held against rows in which every pair is equally
+far apart, any θ fits. ``transform='score'`` replaces the rows by one number each, a cross-fitted
+estimate of p_p/p_u, which keeps all that matters for π. ``method='auto'`` is KM2 on that score,
+the best of the four combinations in ``docs/class_prior.md``, unless π seems to lie near 1, where
+KM2 falls short.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from pu_shift.candidates import (
 )
 from pu_shift.kernels import (
     as_rows,
+    check_scale,
     choose_centers,
     kernel_from_distances,
     median_distance,
@@ -93,26 +93,22 @@ def estimate_prior(
     Parameters
     ----------
     X_p, X_u
-        Positive and unlabelled rows. Features are scaled to unit variance
-        within.
+        Positive and unlabelled rows. Features are scaled to unit variance within.
     method
-        ``'pen-l1'`` (du Plessis, Niu & Sugiyama, 2017), ``'km2'`` (Ramaswamy,
-        Scott & Tewari, 2016), or ``'auto'``: ``'km2'`` on the score, or
-        ``'pen-l1'`` where that exceeds 0.85.
+        ``'pen-l1'`` (du Plessis, Niu & Sugiyama, 2017), ``'km2'`` (Ramaswamy, Scott & Tewari,
+        2016), or ``'auto'``: ``'km2'`` on the score, or ``'pen-l1'`` where that exceeds 0.85.
     transform
-        ``'raw'`` for the rows themselves, ``'score'`` for the cross-fitted
-        density ratio. By default ``'score'`` for ``'auto'`` and ``'raw'`` for
-        the two methods as published.
+        ``'raw'`` for the rows themselves, ``'score'`` for the cross-fitted density ratio. By
+        default ``'score'`` for ``'auto'`` and ``'raw'`` for the two methods as published.
     n_bootstrap
-        Number of bootstrap samples of the interval; 0 for none. Percentiles,
-        widened to hold the estimate. The score is not fitted again, so the
-        interval leaves out its uncertainty, and no interval knows of the bias
-        of data that are not irreducible.
+        Number of bootstrap samples of the interval; 0 for none. Percentiles, widened to hold the
+        estimate. The score is not fitted again, so the interval leaves out its uncertainty, and
+        no interval knows of the bias of data that are not irreducible.
     level
         The interval's level.
     max_rows
-        The largest number of rows used of P and of U each (KM2: a quarter,
-        its cost grows with their square).
+        The largest number of rows used of P and of U each (KM2: a quarter, its cost grows with
+        their square).
     seed
         Seed of everything random.
 
@@ -140,6 +136,7 @@ def estimate_prior(
         _at_most(X.astype(np.float64), limit, child(seed, 0, part))
         for part, X in enumerate((X_p, X_u))
     )
+    check_scale(X_p, X_u, linear=False)
     X_p, X_u = _scaled(X_p, X_u)
     if transform is None:
         transform = "score" if method == "auto" else "raw"
@@ -147,8 +144,8 @@ def estimate_prior(
         X_p, X_u = _scores(X_p, X_u, child(seed, 1))
     factors = np.array(PRIOR_WIDTH_FACTORS[transform])
     if method == "auto":
-        once_p, once_u = (np.ones((len(X), 1)) for X in (X_p, X_u))
-        (largest,) = _penalized_l1(X_p, X_u, once_p, once_u, factors, child(seed, 4))
+        once = [np.ones((len(X), 1)) for X in (X_p, X_u)]
+        (largest,) = _penalized_l1((X_p, X_u), once, factors, child(seed, 4))
         method = "pen-l1" if largest > KM2_LIMIT else "km2"
     if method == "km2":
         X_p, X_u = (
@@ -159,7 +156,7 @@ def estimate_prior(
         for part, X in enumerate((X_p, X_u))
     ]
     estimate: Any = _penalized_l1 if method == "pen-l1" else _km2
-    estimates = estimate(X_p, X_u, *counts, factors, child(seed, 4))
+    estimates = estimate((X_p, X_u), counts, factors, child(seed, 4))
     low, high = np.nan, np.nan
     if n_bootstrap:
         tail = 50.0 * (1.0 - level)
@@ -215,12 +212,7 @@ def _bootstrap_counts(n: int, n_bootstrap: int, seed: Seed) -> np.ndarray:
 
 
 def _penalized_l1(
-    X_p: np.ndarray,
-    X_u: np.ndarray,
-    counts_p: np.ndarray,
-    counts_u: np.ndarray,
-    width_factors: np.ndarray,
-    seed: Seed,
+    samples: tuple[np.ndarray, np.ndarray], counts: Any, width_factors: np.ndarray, seed: Seed
 ) -> np.ndarray:
     r"""Minimise the penalised L1 divergence over θ, for each column of counts.
 
@@ -228,26 +220,25 @@ def _penalized_l1(
         \beta_l = \theta\,\widehat{\mathbb E}_\mathrm{p}[\varphi_l]
                 - \widehat{\mathbb E}_\mathrm{u}[\varphi_l]
 
-    The closed-form coefficients max(0, β)/λ come from the training folds and
-    meet the β of the held-out fold: in-sample, noise alone would look like an
-    excess of θ·p_p over p_u. At each θ the width and λ with the greatest
-    held-out value serve.
+    The closed-form coefficients max(0, β)/λ come from the training folds and meet the β of the
+    held-out fold: in-sample, noise alone would look like an excess of θ·p_p over p_u. At each θ
+    the width and λ with the greatest held-out value serve.
     """
-    centers = choose_centers(X_p, X_u, 200, "both", child(seed, 0))
-    widths = width_factors * median_distance(np.concatenate([X_p, X_u]))
-    n_folds = min(N_FOLDS, len(X_p), len(X_u))
+    centers = choose_centers(*samples, 200, "both", child(seed, 0))
+    widths = width_factors * median_distance(np.concatenate(samples))
+    n_folds = min(N_FOLDS, *(len(X) for X in samples))
     sums, totals = [], []
-    for part, (X, counts) in enumerate(((X_p, counts_p), (X_u, counts_u))):
+    for part, (X, drawn) in enumerate(zip(samples, counts)):
         folds = assign_folds("X", len(X), n_folds, child(seed, 1, part))
         held_out = 1.0 - training_weights(folds, n_folds, np.float64)[:, :-1]
-        weights = (held_out[:, :, None] * counts[:, None, :]).reshape(len(X), -1)
+        weights = (held_out[:, :, None] * drawn[:, None, :]).reshape(len(X), -1)
         distances = squared_distances(X, centers)
-        shape = (len(centers), n_folds, counts.shape[1])
+        shape = (len(centers), n_folds, drawn.shape[1])
         sums.append(
             [(kernel_from_distances(distances, w).T @ weights).reshape(shape) for w in widths]
         )
         totals.append(weights.sum(axis=0).reshape(shape[1:]))
-    estimates = np.empty(counts_p.shape[1])
+    estimates = np.empty(counts[0].shape[1])
     for b in range(len(estimates)):
         penalty = np.full(len(THETAS), -np.inf)
         for w in range(len(widths)):
@@ -270,33 +261,26 @@ def _fold_means(sums: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _km2(
-    X_p: np.ndarray,
-    X_u: np.ndarray,
-    counts_p: np.ndarray,
-    counts_u: np.ndarray,
-    width_factors: np.ndarray,
-    seed: Seed,
+    samples: tuple[np.ndarray, np.ndarray], counts: Any, width_factors: np.ndarray, seed: Seed
 ) -> np.ndarray:
     r"""Kernel mean embedding with a threshold on the slope, for each column of counts.
 
-    d(λ) is the distance of λφ(U) + (1 − λ)φ(P) from the set of all
-    distributions on the rows. It leaves 0 at λ* = 1/(1 − π); as it is convex,
-    λ* is where its slope passes a threshold between the slope at the start
-    and the last possible one, ‖φ(U) − φ(P)‖.
+    d(λ) is the distance of λφ(U) + (1 − λ)φ(P) from the set of all distributions on the rows. It
+    leaves 0 at λ* = 1/(1 − π); as it is convex, λ* is where its slope passes a threshold between
+    the slope at the start and the last possible one, ‖φ(U) − φ(P)‖.
     """
-    rows = np.concatenate([X_p, X_u])
+    rows, (drawn_p, drawn_u) = np.concatenate(samples), counts
     distances = squared_distances(rows, rows)
     median = median_distance(rows)
-    mean_p = np.concatenate([counts_p / len(X_p), np.zeros_like(counts_u)])
-    mean_u = np.concatenate([np.zeros_like(counts_p), counts_u / len(X_u)])
+    mean_p = np.concatenate([drawn_p / len(drawn_p), np.zeros_like(drawn_u)])
+    mean_u = np.concatenate([np.zeros_like(drawn_p), drawn_u / len(drawn_u)])
     apart = mean_u - mean_p
     # The width that tells P from U best, as the authors choose it.
     kernels = [kernel_from_distances(distances, factor * median) for factor in width_factors]
     kernel = max(kernels, key=lambda k: float(apart[:, 0] @ k @ apart[:, 0]))
     features = _kernel_features(kernel)
     map_apart = features.T @ apart
-    last_slope = np.linalg.norm(map_apart, axis=0)
-    last_slope = np.maximum(last_slope, 1e-12)
+    last_slope = np.maximum(np.linalg.norm(map_apart, axis=0), 1e-12)
 
     def distance_and_slope(lam: np.ndarray, start: np.ndarray) -> tuple[Any, Any, Any]:
         target = lam * mean_u + (1.0 - lam) * mean_p

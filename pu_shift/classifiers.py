@@ -1,12 +1,11 @@
 r"""Scikit-learn estimators for positive and unlabelled data under a given test condition.
 
-The training data say little about where a classifier will be used: the test
-prior π′ and the false-positive penalty α are given by the user. Both
-estimators take them, and differ in when:
+The training data say little about where a classifier will be used: the test prior π′ and the
+false-positive penalty α are given by the user. Both estimators take them, and differ in when:
 
 :class:`DensityRatioClassifier`
-    fits p_p/p_u (or p_u/p_p) once; π, π′ and α move only a threshold and may
-    change after ``fit``.
+    fits p_p/p_u (or p_u/p_p) once; π, π′ and α move only a threshold and may change after
+    ``fit``.
 :class:`RiskMinimizationClassifier`
     minimises the risk of one condition; another one needs another ``fit``.
 
@@ -192,6 +191,40 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._labels(self.decision_function(X))
 
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed score under the test condition: positive means the positive class.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) scores: g(x) of a risk minimiser, of a density ratio
+            :meth:`pu_shift.priors.Condition.classify_ratio`.
+        """
+        return self._decide(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities at the test prior.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the fit
+            tells to π′.
+        """
+        posterior, prior = self._posterior(X)
+        positive = shift_posterior(posterior, prior, self.condition.test_prior)
+        return np.stack([1.0 - positive, positive], axis=1)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on rows whose true classes are known.
 
@@ -202,8 +235,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X
             (n, d) features.
         y
-            (n,) true classes: ``classes_[1]`` is positive, ``classes_[0]``, 0
-            and −1 are negative.
+            (n,) true classes: ``classes_[1]`` is positive, ``classes_[0]``, 0 and −1 are
+            negative.
         sample_weight
             (n,) weights.
 
@@ -224,9 +257,6 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _labels(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[(scores > 0).astype(int)]
-
-    def _proba(self, positive: np.ndarray) -> np.ndarray:
-        return np.stack([1.0 - positive, positive], axis=1)
 
     def _prepare(self, X_p: np.ndarray, X_u: np.ndarray) -> tuple[Any, Seed, Condition]:
         """Check what both fits need, find the prior; return device, seed and condition.
@@ -298,17 +328,16 @@ class DensityRatioClassifier(_PUClassifier):
     .. math:: \mathrm{sign}\left[\pi\,\frac{p_\mathrm{p}(x)}{p_\mathrm{u}(x)}
               - \alpha_\mathrm{unif}\right]
 
-    ``set_params(test_prior=…)``, ``alpha=…`` and ``prior=…`` change the
-    predictions at once, without another ``fit``.
+    ``set_params(test_prior=…)``, ``alpha=…`` and ``prior=…`` change the predictions at once,
+    without another ``fit``.
 
     Parameters
     ----------
     prior
-        π, the share of positives among the unlabelled rows; ``None``
-        estimates it, see :func:`pu_shift.class_prior.estimate_prior`.
+        π, the share of positives among the unlabelled rows; ``None`` estimates it, see
+        :func:`pu_shift.class_prior.estimate_prior`.
     test_prior
-        π′, the share of positives where the classifier will be used; ``None``
-        means π.
+        π′, the share of positives where the classifier will be used; ``None`` means π.
     alpha
         α, the penalty of a false positive; 1 − α is that of a false negative.
     direction
@@ -326,23 +355,19 @@ class DensityRatioClassifier(_PUClassifier):
           :func:`pu_shift.ratio_models.fit_average` by the least-squares criterion J;
         - ``'auto'``: the average of :data:`pu_shift.ratio_models.AUTO`; it is ``'ulsif'``
           if one of uLSIF's options below is given, and ``'linear'`` if X is sparse.
-    basis
-        Of uLSIF: ``'gaussian'`` or ``'linear'``.
+    basis, selection, clip_coefficients
+        Of uLSIF, as for :class:`pu_shift.ulsif.ULSIF`.
     n_centers
         Of uLSIF and KLIEP: number of Gaussian centres. By default 4√n for n rows, between
         100 and 500.
     widths, width_factors
-        Candidates of the kernel width: numbers, or multiples of the median distance
-        (by default 1/8 … 2 of it).
+        Candidates of the kernel width: numbers, or multiples of the median distance (by default
+        1/8 … 2 of it).
     lams
         Candidates of λ (by default 1e-5 … 10). Of grids of your own a
         :class:`pu_shift.ulsif.GridEdgeWarning` says when the best lies on the edge.
-    selection
-        ``'kfold'`` or ``'loo'``, see :class:`pu_shift.ulsif.ULSIF`.
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
-    clip_coefficients
-        Whether negative coefficients are set to 0.
     pos_label
         The label that marks positives in ``fit``; ``None`` takes the greater one.
     n_jobs
@@ -533,45 +558,15 @@ class DensityRatioClassifier(_PUClassifier):
         with chainer.using_device(device):
             return to_numpy(self.ratio_(device.send(X)))
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed score under the present condition: positive means the positive class.
+    def _decide(self, X: Any) -> np.ndarray:
+        return self.condition.classify_ratio(self.predict_ratio(X), self.direction)
 
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n,) scores, see :meth:`pu_shift.priors.Condition.classify_ratio`.
-        """
-        ratio = self.predict_ratio(X)
-        return self.condition.classify_ratio(ratio, self.direction)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities at the test prior.
-
-        π·p_p/p_u, cut to [0, 1], is the posterior at π; Bayes' rule moves it
-        to π′.
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n, 2) probabilities of ``classes_``.
-        """
-        ratio = self.predict_ratio(X)
-        condition = self.condition
+    def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
+        """π·p_p/p_u, cut to [0, 1], is the posterior at π."""
+        ratio, prior = self.predict_ratio(X), self.condition.prior
         if self.direction == "p/u":
-            posterior = np.clip(condition.prior * ratio, 0.0, 1.0)
-        else:
-            posterior = condition.prior / np.maximum(ratio, condition.prior)
-        return self._proba(shift_posterior(posterior, condition.prior, condition.test_prior))
+            return np.clip(prior * ratio, 0.0, 1.0), prior
+        return prior / np.maximum(ratio, prior), prior
 
     def predict_many(
         self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
@@ -583,9 +578,8 @@ class DensityRatioClassifier(_PUClassifier):
         X
             (n, d) features.
         conditions
-            :class:`pu_shift.Condition` objects, or mappings with any of
-            ``prior``, ``test_prior`` and ``alpha``; what a mapping leaves out
-            is taken from the classifier.
+            :class:`pu_shift.Condition` objects, or mappings with any of ``prior``, ``test_prior``
+            and ``alpha``; what a mapping leaves out is taken from the classifier.
 
         Returns
         -------
@@ -611,20 +605,25 @@ class DensityRatioClassifier(_PUClassifier):
 class RiskMinimizationClassifier(_PUClassifier):
     r"""PU classification by minimising the PU-shift risk of one condition.
 
-    A penalty α and a shift to π′ are trained as the equivalent shift to
-    π_unif (Theorem 3): conditions that are equivalent give the same
-    classifier. Width and λ are chosen by the held-out risk at that condition.
+    A penalty α and a shift to π′ are trained as the equivalent shift to π_unif (Theorem 3):
+    conditions that are equivalent give the same classifier. Width and λ are chosen by the
+    held-out risk at that condition.
 
-    After ``fit`` the condition is fixed: with other parameters the
-    classifier refuses to predict until it is fitted again.
+    After ``fit`` the condition is fixed: with other parameters the classifier refuses to predict
+    until it is fitted again.
+
+    The minimiser tells the posterior q at π_unif: (1 + g)/2, cut to [0, 1], of the squared and
+    the modified Huber loss, 1/(1 + exp(−g)) of the logistic loss. That of the double hinge is
+    only the sign of q − ½; there q = 1/(1 + exp(−s·g)) with the slope s that minimises the
+    non-negative logistic PU-shift risk of the held-out scores (of the training scores with
+    ``model``).
 
     Parameters
     ----------
-    prior, test_prior, alpha
-        As for :class:`DensityRatioClassifier`.
+    prior, test_prior, alpha, n_centers, n_folds, gpu, random_state
+        As for :class:`DensityRatioClassifier`; ``random_state`` also deals the mini-batches.
     loss
-        ``'squared'``, ``'double_hinge'``, ``'logistic'`` or
-        ``'modified_huber'``.
+        ``'squared'``, ``'double_hinge'``, ``'logistic'`` or ``'modified_huber'``.
     basis
         ``'linear'`` or ``'gaussian'``; not used with ``model``.
     correction
@@ -633,18 +632,16 @@ class RiskMinimizationClassifier(_PUClassifier):
         ``'auto'`` is ``None`` where Theorems 6 and 8 promise a convex risk
         (:attr:`pu_shift.Condition.is_convex`), and ``'ascent'`` elsewhere and with ``model``.
     model
-        A Chainer link that gives one score per row, for instance
-        :class:`pu_shift.MLP`. It is copied, and training starts from
-        its weights. There is no search then: ``lams`` is one number.
-    n_centers
-        Number of Gaussian centres, drawn from P ∪ U.
-    widths, width_factors
-        Candidates of the kernel width: numbers, or multiples of the median distance
-        (by default 1/4 … 2 of it).
+        A Chainer link that gives one score per row, for instance :class:`pu_shift.MLP`. It is
+        copied, and training starts from its weights. There is no search then: ``lams`` is one
+        number.
+    widths, width_factors, lams
+        Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
+        median distance and λ of 0 … 1 (with ``model`` 0).
     width_selection
-        ``'risk'`` selects the width together with λ by the held-out risk. ``'ratio'`` takes
-        that with which p/u uLSIF has the best score in cross-validation: one training
-        instead of one per width, and the same width for every condition.
+        ``'risk'`` selects the width together with λ by the held-out risk. ``'ratio'`` takes that
+        with which p/u uLSIF has the best score in cross-validation: one training instead of one
+        per width, and the same width for every condition.
     basis_scaling
         ``'rms'`` divides each Gaussian basis by its root mean square over P ∪ U while
         training, so that narrow bases learn as fast as wide ones; ``None`` does not.
@@ -653,13 +650,8 @@ class RiskMinimizationClassifier(_PUClassifier):
         keeps ``mean_`` and ``scale_`` for new rows; ``None`` takes features as they are.
         ``'auto'`` standardises unless every feature has a standard deviation between 1/3 and 3
         and a mean within 3 of 0; with ``model`` it does not.
-    lams
-        Candidates of λ (by default 0 … 1; with ``model`` 0).
-    n_folds
-        Number of folds, at most as many as the smaller sample has rows.
     criterion
-        The held-out risk that selects: ``'surrogate'`` (the training loss) or
-        ``'zero_one'``.
+        The held-out risk that selects: ``'surrogate'`` (the training loss) or ``'zero_one'``.
     n_steps, n_batches, learning_rate
         AMSGrad; ``n_batches=None`` takes all rows in every step.
     nn_beta, nn_gamma
@@ -671,12 +663,6 @@ class RiskMinimizationClassifier(_PUClassifier):
         :class:`NonConvexWarning` (an unbiased risk that was asked for, and is not convex),
         scikit-learn's ``ConvergenceWarning`` (the risk was still falling when training
         ended) and :class:`pu_shift.ulsif.GridEdgeWarning` (the largest λ was the best).
-    pos_label
-        As for :class:`DensityRatioClassifier`.
-    gpu
-        The CUDA device, or −1 for the CPU.
-    random_state
-        Seed of centres, folds and mini-batches, as for :class:`DensityRatioClassifier`.
 
     Attributes
     ----------
@@ -693,8 +679,7 @@ class RiskMinimizationClassifier(_PUClassifier):
     fallback_ : bool
         Whether the constant took the place of the trained model.
     slope_ : float
-        Of the double hinge: the scale of its probabilities, see
-        :meth:`predict_proba`.
+        s of the double hinge.
 
     Examples
     --------
@@ -779,9 +764,8 @@ class RiskMinimizationClassifier(_PUClassifier):
     ) -> list[RiskMinimizationClassifier]:
         """Fit one classifier per condition, all of them in one training run.
 
-        The conditions are further columns of the stack that trains widths, λ and folds
-        side by side. Each result is what a ``fit_pu`` for its condition alone gives, to
-        rounding.
+        The conditions are further columns of the stack that trains widths, λ and folds side by
+        side. Each result is what a ``fit_pu`` for its condition alone gives, to rounding.
 
         Parameters
         ----------
@@ -1022,19 +1006,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
         return _Fitted(model, np.nan, lam, scores, _late(done.risks if self.safe else None))
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """g(x): positive means the positive class.
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n,) scores.
-        """
+    def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
         X = _validate(self, X, reset=False)
         if self.condition != self.condition_:
@@ -1054,33 +1026,15 @@ class RiskMinimizationClassifier(_PUClassifier):
         with chainer.using_device(device):
             return to_numpy(score_rows(self.model_, device.send(X)))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities at the test prior.
-
-        The minimiser of the risk tells the posterior q at π_unif, and Bayes' rule moves q to
-        π′. For the squared and the modified Huber loss q is (1 + g)/2, cut to [0, 1], for the
-        logistic loss 1/(1 + exp(−g)). The double hinge's minimiser is only the sign of q − ½;
-        there q = 1/(1 + exp(−s·g)), where the slope s minimises the non-negative logistic
-        PU-shift risk of the held-out scores (of the training scores with ``model``).
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n, 2) probabilities of ``classes_``.
-        """
+    def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
+        """Return the posterior at π_unif that the minimiser of the loss tells."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
         if self.loss in ("squared", "modified_huber"):
             posterior = np.clip(0.5 * (1.0 + scores), 0.0, 1.0)
         else:
             slope = self.slope_ if self.loss == "double_hinge" else 1.0
             posterior = 0.5 * (1.0 + np.tanh(0.5 * slope * scores))
-        condition = self.condition_
-        return self._proba(shift_posterior(posterior, condition.prior_unif, condition.test_prior))
+        return posterior, self.condition_.prior_unif
 
 
 def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Which device computes, and the only ways that arrays cross between it and the host.
 
-Samples go there by ``get_device(gpu).send``, small vectors (row numbers,
-candidates) by :func:`beside`, and results come back by :func:`to_numpy`.
+Samples go there by ``get_device(gpu).send``, small vectors (row numbers, candidates) by
+:func:`beside`, and results come back by :func:`to_numpy`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def array_namespace(*arrays: Any) -> Any:
 def get_device(gpu: int = -1) -> Any:
     """Return the Chainer device for ``--gpu``.
 
-    A real allocation is tried, because with CuPy installed but no driver
-    Chainer believes that CUDA is available and fails only later.
+    A real allocation is tried, because with CuPy installed but no driver Chainer believes that
+    CUDA is available and fails only later.
 
     Parameters
     ----------
@@ -41,12 +41,8 @@ def get_device(gpu: int = -1) -> Any:
     Returns
     -------
     chainer.backend.Device
-        ``@numpy`` or ``@cupy:gpu``; ``device.xp`` is its array module.
-
-    Raises
-    ------
-    DeviceError
-        When the device cannot be used, in one line that says why.
+        ``@numpy`` or ``@cupy:gpu``; ``device.xp`` is its array module. When it cannot be used a
+        :class:`DeviceError` says why in one line.
 
     Examples
     --------

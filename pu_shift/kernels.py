@@ -46,8 +46,8 @@ def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> An
 def check_scale(first: Any, second: Any, linear: bool) -> None:
     """Refuse samples whose squares overflow, and warn of those that a linear basis cannot use.
 
-    Beside the constant 1 of the basis (x, 1), and within the rounding of its square, features
-    can be too small, too large, or too far from 0 for their range; the fit is then a constant.
+    Beside the constant 1 of the basis (x, 1), and within the rounding of its square, features can
+    be too small, too large, or too far from 0 for their range; the fit is then a constant.
     """
     xp = array_namespace(first, second)
     low, high = (
@@ -90,8 +90,8 @@ def row_blocks(X: Any, size: int) -> Iterator[Any]:
 def squared_distances(X: Any, centers: Any) -> Any:
     """‖x_i‖² + ‖c_j‖² − 2x_iᵀc_j of (n, d) rows and (m, d) centres, by one GEMM: (n, m), ≥ 0.
 
-    Both are first moved by the mean of the centres, which changes no distance
-    but keeps the cancellation small when features sit far from zero.
+    Both are first moved by the mean of the centres, which changes no distance but keeps the
+    cancellation small when features sit far from zero.
     """
     xp = array_namespace(X, centers)
     origin = xp.mean(centers, axis=0, keepdims=True)
@@ -132,8 +132,8 @@ def kernel_from_distances(distances: Any, width: float) -> Any:
 def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
     """Median of ‖x_i − x_j‖ over i < j, or a ValueError when it is 0.
 
-    Of more than ``max_rows`` rows a random subset of that many is taken, which bounds the
-    memory by max_rows² entries; the error is of order 1/√max_rows.
+    Of more than ``max_rows`` rows a random subset of that many is taken, which bounds the memory
+    by max_rows² entries; the error is of order 1/√max_rows.
     """
     X = as_rows("X", X, least=2)
     positive_int("max_rows", max_rows, least=2)

@@ -17,8 +17,8 @@ from pu_shift.kernels import as_rows, gaussian_kernel, row_blocks
 class LinearModel(chainer.Link):
     r"""g(x) = wᵀx + b on the input features (Lin of the paper).
 
-    With ``n_candidates = K`` the link holds K models as the columns of
-    ``W`` (features × K) and scores all of them by one GEMM.
+    With ``n_candidates = K`` the link holds K models as the columns of ``W`` (features × K) and
+    scores all of them by one GEMM.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ class LinearModel(chainer.Link):
 class GaussianKernelModel(LinearModel):
     r"""g(x) = Σ_l w_l exp(−‖x − c_l‖²/2σ²) + b (Ker of the paper).
 
-    Centres and width are persistent values: they are saved and moved between
-    devices with the parameters. All candidates of a stack share them.
+    Centres and width are persistent values: they are saved and moved between devices with the
+    parameters. All candidates of a stack share them.
 
     Parameters
     ----------

@@ -1,9 +1,8 @@
 r"""Margin losses ℓ(z), with derivatives, for any array module.
 
-Every surrogate here is scaled so that the linear-odd condition of the paper's
-proofs holds as printed, ℓ(z) − ℓ(−z) = −z; this makes the squared loss
-(1 − z)²/4 and the modified Huber loss a quarter of its textbook form. A
-positive factor changes no minimiser.
+Every surrogate here is scaled so that the linear-odd condition of the paper's proofs holds as
+printed, ℓ(z) − ℓ(−z) = −z; this makes the squared loss (1 − z)²/4 and the modified Huber loss a
+quarter of its textbook form. A positive factor changes no minimiser.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from pu_shift.device import array_namespace
 class Loss:
     """A margin loss with its first two derivatives.
 
-    Each method takes a real floating array of any shape and array module (or
-    a number or list, taken as float64) and returns an array of the same shape
-    and dtype. At a kink the derivative is the one on the right.
+    Each method takes a real floating array of any shape and array module (or a number or list,
+    taken as float64) and returns an array of the same shape and dtype. At a kink the derivative
+    is the one on the right.
 
     Attributes
     ----------

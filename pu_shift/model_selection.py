@@ -1,10 +1,9 @@
 """Choosing among models without negatives: cross-validation of a stack, and scorers.
 
-A scorer, for ``GridSearchCV`` and ``cross_val_score``, is called with an
-estimator and held-out PU rows, y = 1 for labelled positives and 0 or −1 for
-unlabelled rows, and returns the negated unbiased estimate of the risk under
-the test condition: greater is better. It may be positive, because an unbiased
-estimate of a small risk can fall below 0.
+A scorer, for ``GridSearchCV`` and ``cross_val_score``, is called with an estimator and held-out
+PU rows, y = 1 for labelled positives and 0 or −1 for unlabelled rows, and returns the negated
+unbiased estimate of the risk under the test condition: greater is better. It may be positive,
+because an unbiased estimate of a small risk can fall below 0.
 """
 
 from __future__ import annotations
@@ -102,14 +101,13 @@ class PURiskScorer:
     Parameters
     ----------
     loss
-        ``'zero_one'`` (ready as ``zero_one_scorer``), a surrogate, or
-        ``None`` for the estimator's own training loss, ``'squared'`` if it has
-        none (ready as ``surrogate_scorer``).
+        ``'zero_one'`` (ready as ``zero_one_scorer``), a surrogate, or ``None`` for the
+        estimator's own training loss, ``'squared'`` if it has none (ready as
+        ``surrogate_scorer``).
     condition
-        The condition to judge by; by default that of the estimator, or of the
-        last step of a pipeline. Give it when the condition itself or an
-        estimated prior is searched over, for risks under different conditions
-        cannot be compared.
+        The condition to judge by; by default that of the estimator, or of the last step of a
+        pipeline. Give it when the condition itself or an estimated prior is searched over, for
+        risks under different conditions cannot be compared.
 
     Examples
     --------
@@ -173,8 +171,8 @@ def _condition_of(estimator: Any) -> Condition:
 def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition) -> np.ndarray:
     """Scores on the scale of the loss.
 
-    Those of an estimator that was trained by the loss are; of others the
-    posterior is turned into the score that minimises the loss.
+    Those of an estimator that was trained by the loss are; of others the posterior is turned into
+    the score that minimises the loss.
     """
     trained_by_it = getattr(last, "loss", None) == loss
     if hasattr(estimator, "decision_function") and (loss == "zero_one" or trained_by_it):

@@ -1,10 +1,9 @@
 """Class priors and error costs, and how each turns into the other.
 
-Notation of the paper: π is the share of positives among the unlabelled
-training patterns (``prior``), π′ the share among the test patterns
-(``test_prior``), α the penalty of a false positive (``alpha``) and 1 − α that
-of a false negative. Theorems and equations are numbered as in the paper, where
-theorems, corollaries and the proposition share one counter.
+Notation of the paper: π is the share of positives among the unlabelled training patterns
+(``prior``), π′ the share among the test patterns (``test_prior``), α the penalty of a false
+positive (``alpha``) and 1 − α that of a false negative. Theorems and equations are numbered as in
+the paper, where theorems, corollaries and the proposition share one counter.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def alpha_from_test_prior(prior: float, test_prior: float) -> float:
     Returns
     -------
     float
-        The false-positive penalty α for which sign[p(y=+1|x) − α] under π is
-        the Bayes classifier under π′.
+        The false-positive penalty α for which sign[p(y=+1|x) − α] under π is the Bayes classifier
+        under π′.
 
     Examples
     --------
@@ -366,8 +365,8 @@ class Condition:
     def ratio_threshold(self, direction: str = "p/u") -> float:
         r"""Threshold on a density ratio (Eqs. 12 and 13).
 
-        A pattern is positive when p_p/p_u exceeds α_unif/π, which is the same
-        as p_u/p_p below π/α_unif.
+        A pattern is positive when p_p/p_u exceeds α_unif/π, which is the same as p_u/p_p below
+        π/α_unif.
 
         Parameters
         ----------

@@ -23,15 +23,15 @@ The functions below share their first parameters and what they return.
 Parameters
 ----------
 scores_p, scores_u
-    g(x) on the positive and on the unlabelled rows: (n,) for one model, or (n, K) for K
-    models side by side.
+    g(x) on the positive and on the unlabelled rows: (n,) for one model, or (n, K) for K models
+    side by side.
 condition
     One condition for all models, or K.
 loss
     A loss or its name.
 weights_p, weights_u
-    Row weights ≥ 0, (n,) or (n, K), which leave rows out per model (cross-validation);
-    ``None`` weighs all rows alike.
+    Row weights ≥ 0, (n,) or (n, K), which leave rows out per model (cross-validation); ``None``
+    weighs all rows alike.
 
 Returns
 -------
@@ -104,8 +104,8 @@ class Risk:
     kind
         ``'pu'``, ``'pu-shift'``, ``'pu-asym'`` or ``'pu-shift-asym'``.
     correction
-        ``None`` for the unbiased risk, ``'max'`` or ``'ascent'`` for a non-negative
-        one; the head of this module says what each returns and back-propagates.
+        ``None`` for the unbiased risk, ``'max'`` or ``'ascent'`` for a non-negative one; the head
+        of this module says what each returns and back-propagates.
     beta, gamma
         β ≥ 0 and γ ≥ 0 of ``'ascent'``.
 
@@ -170,8 +170,8 @@ class Risk:
     def of_batch(self, scores: Any, n_p: int, weights: Any = None) -> chainer.Variable:
         """Return the risk of a mini-batch whose first ``n_p`` rows are positive.
 
-        A batch that has no P or no U rows that count for some model lacks that
-        model's term. Nothing is checked: this is the inner loop.
+        A batch that has no P or no U rows that count for some model lacks that model's term.
+        Nothing is checked: this is the inner loop.
         """
         return _PURisk(self, n_p, weights).apply((scores,))[0]
 
@@ -187,8 +187,8 @@ def evaluate_risk(
 ) -> Any:
     """Value of the unbiased risk of any kind, as a plain array.
 
-    The same number as the Chainer functions below, without a graph: for
-    validation and for the zero-one loss, which has no useful gradient.
+    The same number as the Chainer functions below, without a graph: for validation and for the
+    zero-one loss, which has no useful gradient.
 
     Examples
     --------
@@ -278,9 +278,9 @@ def pu_shift_asym_risk(
 ) -> chainer.Variable:
     r"""Unbiased risk under shift and asymmetric error at once.
 
-    It estimates π′(1−α) E_p[ℓ(g)] + (1−π′)α E_n[ℓ(−g)]. With π′ = π it is
-    :func:`pu_asym_risk`, with α = ½ half of :func:`pu_shift_risk`, and in
-    general proportional to :func:`pu_shift_risk` at π_unif (Theorem 3).
+    It estimates π′(1−α) E_p[ℓ(g)] + (1−π′)α E_n[ℓ(−g)]. With π′ = π it is :func:`pu_asym_risk`,
+    with α = ½ half of :func:`pu_shift_risk`, and in general proportional to :func:`pu_shift_risk`
+    at π_unif (Theorem 3).
 
     .. math:: \frac{\pi'(1-\alpha)}{n_p}\sum_i \ell(g(x^p_i))
         + \frac{(1-\pi')\alpha}{1-\pi}\left[\frac{1}{n_u}\sum_i \ell(-g(x^u_i))
@@ -322,8 +322,8 @@ def nnpu_risk(
     gamma
         γ ≥ 0: the length of the corrective step.
     correction
-        ``'ascent'`` (Kiryo's gradient step) or ``'max'`` (as printed in this
-        paper; takes no β or γ).
+        ``'ascent'`` (Kiryo's gradient step) or ``'max'`` (as printed in this paper; takes no β or
+        γ).
 
     Examples
     --------
@@ -442,8 +442,8 @@ class _PURiskGradient(chainer.FunctionNode):
     def _slopes(self, scores: Any) -> Any:
         """Return the derivative of the risk by every score.
 
-        With q(z) = dℓ(−z)/dz it is aℓ′(g) − bπq on a positive row and bq on an unlabelled
-        one. For a linear-odd loss ℓ′ = q − 1, so that one evaluation of q serves all rows.
+        With q(z) = dℓ(−z)/dz it is aℓ′(g) − bπq on a positive row and bq on an unlabelled one.
+        For a linear-odd loss ℓ′ = q − 1, so that one evaluation of q serves all rows.
         """
         node, (a, b) = self.node, self.node.gradient_weights
         loss, n_p, g = node.risk.loss, node.n_p, _columns(scores)

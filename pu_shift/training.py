@@ -1,9 +1,9 @@
 r"""AMSGrad in Chainer's own terms: one loop for a stack of linear models and for networks.
 
-AMSGrad works on each parameter alone, so K models trained side by side as the
-columns of one link are the same computation as K models trained one after the
-other, and a step is two GEMMs. The columns may differ in condition, λ and row
-weights (folds); they share the rows, the loss and the mini-batches.
+AMSGrad works on each parameter alone, so K models trained side by side as the columns of one link
+are the same computation as K models trained one after the other, and a step is two GEMMs. The
+columns may differ in condition, λ and row weights (folds); they share the rows, the loss and the
+mini-batches.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class TrainingResult:
     snapshots : list of dict
         The parameters by their names, as host arrays.
     risks : numpy.ndarray
-        (len(steps), K) unbiased risk on all weighted rows, without the penalty; (len(steps),)
-        for a model of one column.
+        (len(steps), K) unbiased risk on all weighted rows, without the penalty; (len(steps),) for
+        a model of one column.
     """
 
     steps: tuple[int, ...]
@@ -134,8 +134,8 @@ def train(
     n_steps
         Number of updates.
     n_batches
-        Mini-batches per epoch: the pool of P and U is shuffled and cut into that many
-        parts, so that the number of P rows varies. ``None`` takes all rows in every step.
+        Mini-batches per epoch: the pool of P and U is shuffled and cut into that many parts, so
+        that the number of P rows varies. ``None`` takes all rows in every step.
     learning_rate
         AMSGrad's α; its other parameters are Chainer's defaults.
     weights_p, weights_u
@@ -148,12 +148,7 @@ def train(
     Returns
     -------
     TrainingResult
-        Snapshots and risks.
-
-    Raises
-    ------
-    ValueError
-        When an argument is wrong, or the training diverged.
+        Snapshots and risks; a training that diverges is a ValueError.
 
     Examples
     --------

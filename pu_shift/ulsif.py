@@ -1,8 +1,8 @@
 r"""Density ratio estimation: uLSIF and KLIEP, for any array module.
 
-Both model w(x) = p_nu(x)/p_de(x) as Σ_l θ_l φ_l(x). The first argument is the
-**numerator** sample, the second the denominator: ``ULSIF(X_p, X_u)`` estimates
-p_p/p_u and ``ULSIF(X_u, X_p)`` estimates p_u/p_p.
+Both model w(x) = p_nu(x)/p_de(x) as Σ_l θ_l φ_l(x). The first argument is the **numerator**
+sample, the second the denominator: ``ULSIF(X_p, X_u)`` estimates p_p/p_u and ``ULSIF(X_u, X_p)``
+estimates p_u/p_p.
 
 The data enter through sums over rows only,
 
@@ -10,8 +10,8 @@ The data enter through sums over rows only,
    \varphi(x^\mathrm{de}_i)\varphi(x^\mathrm{de}_i)^\top, \qquad
    \widehat h = \frac1{n_\mathrm{nu}}\sum_i \varphi(x^\mathrm{nu}_i),
 
-so rows are streamed in chunks and memory stays O(chunk·b + W·F·b²) for any n,
-with b basis functions, W widths and F folds. Time grows as n·b·(d + W·b).
+so rows are streamed in chunks and memory stays O(chunk·b + W·F·b²) for any n, with b basis
+functions, W widths and F folds. Time grows as n·b·(d + W·b).
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class DensityRatio:
     widths, lams : numpy.ndarray
         The grids searched.
     scores : numpy.ndarray
-        (len(widths), len(lams)) validation scores, lower is better; NaN when
-        there was only one candidate and nothing to choose.
+        (len(widths), len(lams)) validation scores, lower is better; NaN when there was only one
+        candidate and nothing to choose.
     """
 
     centers: Any
@@ -237,8 +237,8 @@ class ULSIF(DensityRatio):
         - \widehat h^\top\theta + \tfrac\lambda2\|\theta\|^2
         = (\widehat H + \lambda I)^{-1}\widehat h
 
-    Width and λ are chosen by the first two terms on held-out rows. One
-    eigendecomposition per width (and fold) serves every λ.
+    Width and λ are chosen by the first two terms on held-out rows. One eigendecomposition per
+    width (and fold) serves every λ.
 
     Parameters
     ----------
@@ -247,8 +247,7 @@ class ULSIF(DensityRatio):
     n_centers
         Number b of kernel centres.
     centers
-        ``'numerator'``, ``'denominator'``, ``'both'`` (drawn from the union)
-        or a (b, d) array.
+        ``'numerator'``, ``'denominator'``, ``'both'`` (drawn from the union) or a (b, d) array.
     widths
         Candidates σ.
     width_factors
@@ -258,14 +257,13 @@ class ULSIF(DensityRatio):
     basis
         ``'gaussian'``, or ``'linear'`` for φ(x) = (x, 1).
     selection
-        ``'kfold'``, or ``'loo'`` for the exact leave-one-out score: the rows
-        are paired at random and each pair is left out, as many pairs as the
-        smaller sample has rows.
+        ``'kfold'``, or ``'loo'`` for the exact leave-one-out score: the rows are paired at random
+        and each pair is left out, as many pairs as the smaller sample has rows.
     n_folds
         Number of folds of ``'kfold'``.
     clip_coefficients
-        Replace negative coefficients by 0, as Kanamori et al. do. The paper's
-        results need False: the ratio is then truly unconstrained.
+        Replace negative coefficients by 0, as Kanamori et al. do. The paper's results need False:
+        the ratio is then truly unconstrained.
     seed
         Seed of the centres and the folds.
 
@@ -313,8 +311,8 @@ class ULSIF(DensityRatio):
     def _solve(self, H: Any, h: Any, lams: np.ndarray) -> Any:
         """(H + λI)⁻¹h for every λ from one eigendecomposition, clipped if asked: (..., b, L).
 
-        What λ leaves below the rounding error of H, whose sums are of the samples'
-        precision, is noise, and stays there.
+        What λ leaves below the rounding error of H, whose sums are of the samples' precision, is
+        noise, and stays there.
         """
         xp = array_namespace(h)
         values, vectors = _eigh(H)
@@ -388,8 +386,8 @@ def loo_losses(
 ) -> Any:
     r"""Σ_i ½w(x^de_i)² − w(x^nu_i) over pairs, each left out (Kanamori et al., 2009): (L,).
 
-    Leaving out the pair i changes Ĥ by a rank-one term, so with
-    B = Ĥ + λ(n_de − 1)/n_de · I and φ_i = φ(x^de_i) the Sherman–Morrison formula gives
+    Leaving out the pair i changes Ĥ by a rank-one term, so with B = Ĥ + λ(n_de − 1)/n_de · I and
+    φ_i = φ(x^de_i) the Sherman–Morrison formula gives
 
     .. math:: \theta_{(i)} = \frac{n_\mathrm{de}-1}{n_\mathrm{de}(n_\mathrm{nu}-1)}
         \left(n_\mathrm{nu}\,S_i \widehat h - S_i\varphi(x^\mathrm{nu}_i)\right),
@@ -397,9 +395,9 @@ def loo_losses(
         S_i = B^{-1} + \frac{B^{-1}\varphi_i\varphi_i^\top B^{-1}}
                             {n_\mathrm{de} - \varphi_i^\top B^{-1}\varphi_i}.
 
-    In the eigenbasis of Ĥ every λ costs O(m·b). Clipping needs the coefficients
-    themselves, and O(m·b²). The (2m, b) ``features`` are those of the m numerator rows, then
-    of the m denominator rows.
+    In the eigenbasis of Ĥ every λ costs O(m·b). Clipping needs the coefficients themselves, and
+    O(m·b²). The (2m, b) ``features`` are those of the m numerator rows, then of the m denominator
+    rows.
     """
     xp = array_namespace(features)
     values, vectors = eigen
@@ -437,17 +435,15 @@ class KLIEP(DensityRatio):
         \log\theta^\top\varphi(x^\mathrm{nu}_i) \quad\text{s.t.}\quad
         \theta^\top\frac1{n_\mathrm{de}}\sum_j\varphi(x^\mathrm{de}_j) = 1
 
-    With β_l = θ_l m_l, m = mean φ(x^de), this is the likelihood of a mixture of
-    the components φ_l/m_l and is solved by its EM iteration, which needs no
-    step size and never leaves the constraints. It stops when the bound
-    max_l mean_i[φ_l(x_i)/(m_l w(x_i))] − 1 on the distance to the optimum is
-    below ``tolerance``. The width is chosen by the held-out likelihood.
+    With β_l = θ_l m_l, m = mean φ(x^de), this is the likelihood of a mixture of the components
+    φ_l/m_l and is solved by its EM iteration, which needs no step size and never leaves the
+    constraints. It stops when the bound max_l mean_i[φ_l(x_i)/(m_l w(x_i))] − 1 on the distance
+    to the optimum is below ``tolerance``. The width is chosen by the held-out likelihood.
 
     Parameters
     ----------
     numerator, denominator, n_centers, centers, widths, width_factors, n_folds, seed
-        As for :class:`ULSIF`; the centres are drawn from the numerator by
-        default.
+        As for :class:`ULSIF`; the centres are drawn from the numerator by default.
     tolerance
         Largest distance of the mean log-likelihood to its optimum.
     max_iterations

@@ -77,10 +77,10 @@ def test_each_column_of_counts_is_estimated_by_itself():
     ones = [np.ones((n, 1)) for n in (60, 120)]
     factors = np.array([0.25, 0.5])
     columns = [np.concatenate([a, b], axis=1) for a, b in zip(ones, counts)]
-    together = _penalized_l1(X_p, X_u, *columns, factors, 0)
-    alone = _penalized_l1(X_p, X_u, *counts, factors, 0)
+    together = _penalized_l1((X_p, X_u), columns, factors, 0)
+    alone = _penalized_l1((X_p, X_u), counts, factors, 0)
     assert together[1] == alone[0]
-    assert together[0] == _penalized_l1(X_p, X_u, *ones, factors, 0)[0]
+    assert together[0] == _penalized_l1((X_p, X_u), ones, factors, 0)[0]
 
 
 def test_scale_and_place_of_the_features_do_not_matter():

@@ -25,94 +25,24 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 def load_csv(path: PathLike, label: int | str = -1, positive: Any = None) -> Dataset:
-    r"""Load a table of numeric features and one column of labels.
+    """Load a table of numeric features, plain or compressed: CSV, KEEL or ARFF.
 
-    Commas, semicolons or tabs, with or without a header line; KEEL and ARFF
-    files; plain or compressed.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    label : int or str
-        Column of the label: its position (from 0; negative from the end) or,
-        where there is a header, its name.
-    positive : label or list of labels, optional
-        What becomes +1; everything else becomes −1. Not needed when the labels
-        are ±1 or 0/1.
-
-    Returns
-    -------
-    Dataset
-        Named after the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "cells.csv")
-    ...     _ = file.write_text("area,perimeter,kind\n1.5,4,sick\n2.5,6,well\n")
-    ...     load_csv(file, label="kind", positive="sick").y
-    array([ 1, -1], dtype=int8)
+    `label` is the column of the labels: its position (from 0; negative from the end) or,
+    where there is a header, its name. `positive` is the label, or the labels, that become
+    +1, all others becoming −1; it is not needed when they are ±1 or 0/1.
     """
     path = Path(path)
     return _dataset(path, positive, parse_table, _content(path), label)
 
 
 def load_libsvm(path: PathLike, positive: Any = None) -> Dataset:
-    r"""Load LIBSVM text, plain or compressed.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    positive : label or list of labels, optional
-        As for `load_csv`.
-
-    Returns
-    -------
-    Dataset
-        Named after the file, with dense features.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "a.txt")
-    ...     _ = file.write_text("+1 1:0.5 2:2\n-1 2:1\n")
-    ...     load_libsvm(file).X
-    array([[0.5, 2. ], [0. , 1. ]], dtype=float32)
-    """
+    """Load LIBSVM text, plain or compressed; `positive` as for `load_csv`."""
     path = Path(path)
     return _dataset(path, positive, parse_libsvm, _content(path))
 
 
 def load_file(path: PathLike, label: int | str | None = None, positive: Any = None) -> Dataset:
-    r"""Load a file of any of the formats above; its first line tells which.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    label : int or str, optional
-        Column of the label in a table; by default the last.
-    positive : label or list of labels, optional
-        As for `load_csv`.
-
-    Returns
-    -------
-    Dataset
-        Named after the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "a.csv")
-    ...     _ = file.write_text("0.5,1\n2.0,0\n")
-    ...     load_file(file).facts.positives
-    1
-    """
+    """Load a file of any of the formats above; its first line tells which."""
     path = Path(path)
     content = _content(path)
     if not re.match(rb"\s*[-+.\w]+[ \t]+\d+:", content):

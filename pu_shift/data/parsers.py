@@ -14,15 +14,13 @@ from typing import IO, Any
 import numpy as np
 
 from pu_shift.data.dataset import DataError, show
-from pu_shift.row_files import Table, decompressed, is_number, one_line, reading
+from pu_shift.row_files import Table, decompressed, is_number, may_unpack, one_line, reading
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
 MAX_BYTES = 256 << 20
 """No file of the six datasets is larger."""
 
 SAMPLE_ROWS, SAMPLE_SHARE, SAMPLE_SEED = 30_000, 0.03, 279
-
-_DENSE_VALUES = 1 << 30
 
 
 def members(path: Path) -> list[str]:
@@ -60,11 +58,6 @@ def sample_lines(stream: IO[bytes]) -> Iterator[bytes]:
     Twister with seed 279 (the same on every version), until 30,000 are kept;
     of SUSY's 5,000,000 rows about the first million are read. The rows are
     independent simulated collisions in no order, so this is a random sample.
-
-    Examples
-    --------
-    >>> sum(1 for _ in sample_lines(io.BytesIO(b"x\n" * 10_000)))
-    307
     """
     # The same rows for everyone, and no secret.
     generator = random.Random(SAMPLE_SEED)  # nosec B311
@@ -82,11 +75,6 @@ def parse_libsvm(content: bytes, features: int | None = None) -> tuple[np.ndarra
     r"""Parse LIBSVM text: ``label index:value ...``.
 
     Indices start from 1; also from 0 when the number of features is not given.
-
-    Examples
-    --------
-    >>> parse_libsvm(b"+1 2:0.5\n-1 1:3\n")
-    (array([[0. , 0.5], [3. , 0. ]], dtype=float32), array([ 1., -1.]))
     """
     if not content.strip():
         raise DataError("expected LIBSVM text, found nothing")
@@ -102,9 +90,14 @@ def parse_libsvm(content: bytes, features: int | None = None) -> tuple[np.ndarra
         )
     except (ValueError, OverflowError) as error:
         raise DataError(f"is not LIBSVM text: {one_line(error)}") from None
-    if X.shape[0] * X.shape[1] > _DENSE_VALUES:
-        raise DataError(f"is too large as a dense array: {X.shape[0]:,} × {X.shape[1]:,}")
+    _check_dense(X.shape, len(content))
     return X.toarray(), labels
+
+
+def _check_dense(shape: tuple[int, int], read: int) -> None:
+    """Refuse a sparse text that would be far larger as an array."""
+    if not may_unpack(4 * math.prod(shape), read):
+        raise DataError(f"is too large as a dense array: {shape[0]:,} × {shape[1]:,}")
 
 
 def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.ndarray]:
@@ -140,7 +133,7 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     with np.errstate(over="ignore"):  # the caller rejects what is not finite
         blocks = [
             rows.astype(np.float32)
-            for rows in table.blocks(range(len(table.first)), (column, codes))
+            for rows in table.blocks(range(len(table.first)), {column: codes})
         ]
     if not blocks:
         raise DataError("has a header but no rows")
@@ -173,6 +166,7 @@ def _parse_sparse(text: str, preamble: str) -> tuple[np.ndarray, np.ndarray]:
     # What a row leaves out is the first of the values, by the format's rule.
     default = kinds[nominal[0]].strip("{} ").split(",")[0].strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    _check_dense((len(lines), len(kinds)), len(text) + len(preamble))
     values = np.zeros((len(lines), len(kinds)), dtype=np.float32)
     labels = np.full(len(lines), float(default))
     try:
@@ -201,13 +195,7 @@ def _column(label: int | str, cells: Sequence[str]) -> int:
 
 
 def parse_idx(content: bytes) -> np.ndarray:
-    r"""Parse an idx file of unsigned bytes, the format of MNIST.
-
-    Examples
-    --------
-    >>> parse_idx(b"\0\0\x08\x01\0\0\0\x03abc")
-    array([97, 98, 99], dtype=uint8)
-    """
+    """Parse an idx file of unsigned bytes, the format of MNIST."""
     if len(content) < 4 or content[:3] != b"\0\0\x08":
         raise DataError(f"expected an idx file of bytes, found the first bytes {content[:4]!r}")
     start = 4 + 4 * content[3]
@@ -221,13 +209,7 @@ def parse_idx(content: bytes) -> np.ndarray:
 def to_signs(
     labels: np.ndarray, positive: Sequence[Any], negative: Sequence[Any] | None = None
 ) -> np.ndarray:
-    """Turn labels into +1 and −1; by default all that is not positive is negative.
-
-    Examples
-    --------
-    >>> to_signs(np.array([0.0, 1.0]), positive=[1])
-    array([-1,  1], dtype=int8)
-    """
+    """Turn labels into +1 and −1; by default all that is not positive is negative."""
     positives = _among(labels, positive)
     if negative is not None:
         strange = ~(positives | _among(labels, negative))

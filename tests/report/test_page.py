@@ -6,13 +6,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import METHODS
 from pu_shift.priors import Condition
-from pu_shift.report.page import chosen_values, embed_json, page_data, render
+from pu_shift.report.page import chosen_values, page_data, render
 from pu_shift.report.results import read_results
 from tests.paper.simulate import results_folder, small_surfaces, trial, trials
 
@@ -105,18 +103,6 @@ def test_names_from_the_results_cannot_become_markup(tmp_path):
     assert text.count("</script>") == 2
     assert json.loads(page.texts["data"])["datasets"][1]["name"] == HOSTILE
     assert HOSTILE in [a.get("value") for a in page.of("input")]
-
-
-@given(st.recursive(st.text() | st.integers() | st.none(), lambda x: st.lists(x, max_size=3)))
-def test_embedded_json_is_the_same_data_without_markup(data):
-    text = embed_json(data)
-    assert json.loads(text) == data
-    assert not set(text) & set("<>&\u2028\u2029")
-
-
-def test_numbers_that_json_cannot_hold_are_refused():
-    with pytest.raises(ValueError, match="JSON"):
-        embed_json(float("nan"))
 
 
 def test_one_trial_has_neither_error_nor_verdict(tmp_path):
