@@ -620,7 +620,7 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     Parameters
     ----------
-    prior, test_prior, alpha, n_centers, n_folds, gpu, random_state
+    prior, test_prior, alpha, n_folds, pos_label, gpu, random_state
         As for :class:`DensityRatioClassifier`; ``random_state`` also deals the mini-batches.
     loss
         ``'squared'``, ``'double_hinge'``, ``'logistic'`` or ``'modified_huber'``.
