@@ -387,6 +387,8 @@ class DensityRatioClassifier(_PUClassifier):
     candidates_ : dict
         Of each candidate its held-out criterion J (``'score'``, lower is better) and its
         ``'weight'`` in the average.
+    held_out_ : tuple of numpy.ndarray or None
+        The average p_p/p_u of rows of P and of U that its parts did not see.
     prior_ : float
         π as given or estimated in ``fit``.
 
@@ -458,8 +460,9 @@ class DensityRatioClassifier(_PUClassifier):
             self.ratio_ = self._kernel_ratio(next(iter(candidates)), X_p, X_u, device, seed)
             score = float(self.ratio_.scores.min())
             self.candidates_ = {next(iter(candidates)): {"score": score, "weight": 1.0}}
+            self.held_out_ = None
         else:
-            self.ratio_, self.candidates_ = fit_average(
+            self.ratio_, self.candidates_, self.held_out_ = fit_average(
                 X_p,
                 X_u,
                 candidates,

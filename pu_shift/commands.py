@@ -26,9 +26,9 @@ from pu_shift.device import DeviceError
 from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
 from pu_shift.kernels import SCALE_CURE
 from pu_shift.model_file import load_model, save_model
-from pu_shift.ratio_models import PLAIN
 from pu_shift.preparation import TablePreparation
 from pu_shift.priors import Condition
+from pu_shift.ratio_models import PLAIN
 from pu_shift.row_files import (
     Block,
     CellError,

@@ -385,7 +385,7 @@ def fit_average(
     device: Any = None,
     n_jobs: int | None = None,
     seed: Seed = 0,
-) -> tuple[RatioAverage, dict[str, dict[str, float]]]:
+) -> tuple[RatioAverage, dict[str, dict[str, float]], tuple[np.ndarray, ...]]:
     r"""Fit candidates of p_p/p_u, calibrate each on held-out rows, and average them.
 
     Each candidate is fitted to all rows and, for its held-out values, once without each fold.
@@ -413,14 +413,16 @@ def fit_average(
 
     Returns
     -------
-    tuple of RatioAverage and dict
-        The average, and ``{name: {'score': J, 'weight': w}}``.
+    tuple of RatioAverage, dict and tuple
+        The average, ``{name: {'score': J, 'weight': w}}``, and the average's held-out values
+        of P and of U.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X_p, X_u = rng.normal(1.0, 1.0, (200, 1)), rng.normal(0.0, 1.5, (800, 1))
-    >>> ratio, scores = fit_average(X_p, X_u, check_candidates(["linear", "nystroem"]), prior=0.4)
+    >>> both = check_candidates(["linear", "nystroem"])
+    >>> ratio, scores, held_out = fit_average(X_p, X_u, both, prior=0.4)
     >>> bool(ratio(np.array([[1.0]]))[0] > 1.0 > ratio(np.array([[-2.0]]))[0]), sorted(scores)
     (True, ['linear', 'nystroem'])
     """
@@ -445,21 +447,23 @@ def fit_average(
         for fold in range(n_folds)
     )
     low, high = ratio_bounds(prior)
-    calibrations, cut = [], []
+    calibrations, cut, values_of = [], [], []
     for k in range(len(items)):
         values = [np.empty(X.shape[0]) for X in rows]
         for fold, parts in enumerate(held_out[k * n_folds : (k + 1) * n_folds]):
             for value, part, of_fold in zip(values, parts, folds):
                 value[of_fold == fold] = part
         calibrations.append(Calibration.fit(*values))
-        cut.append([np.clip(calibrations[-1](value), low, high) for value in values])
+        values_of.append([calibrations[-1](value) for value in values])
+        cut.append([np.clip(value, low, high) for value in values_of[-1]])
     weights = stack_weights(*(np.stack(parts) for parts in zip(*cut)))
     average = RatioAverage(tuple(candidates), tuple(ratios), tuple(calibrations), weights)
     scores = {
         name: {"score": least_squares_score(*parts), "weight": float(weight)}
         for name, parts, weight in zip(candidates, cut, weights)
     }
-    return average, scores
+    held_out_average = tuple(weights @ np.stack(parts) for parts in zip(*values_of))
+    return average, scores, held_out_average
 
 
 def _held_out(

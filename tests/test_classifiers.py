@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -40,7 +41,9 @@ FAST = {"lams": [1e-3, 1e-1], "n_steps": 400, "learning_rate": 0.02}
 RATIO = {"widths": [1.0, 2.0], "lams": [1e-3, 1e-2, 1e-1, 1.0]}
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pu_shift.ulsif.GridEdgeWarning", "ignore::pu_shift.classifiers.LabelWarning"
+    "ignore::pu_shift.ulsif.GridEdgeWarning",
+    "ignore::pu_shift.classifiers.LabelWarning",
+    "ignore::sklearn.exceptions.ConvergenceWarning",
 )
 
 
@@ -53,8 +56,9 @@ def ratio():
 # `poor_score`, which the test after this one makes up for.
 @parametrize_with_checks(
     [
-        DensityRatioClassifier(),
+        DensityRatioClassifier(estimator="ulsif"),
         DensityRatioClassifier(prior=0.5),
+        DensityRatioClassifier(prior=0.5, estimator=LogisticRegression()),
         DensityRatioClassifier(prior=0.5, direction="u/p", basis="linear"),
         RiskMinimizationClassifier(prior=0.5, n_steps=50),
         RiskMinimizationClassifier(prior=0.5, n_steps=10, loss="double_hinge", basis="gaussian"),
@@ -64,7 +68,9 @@ def ratio():
     ]
 )
 # Some of their rows are a hundred standard deviations from 0.
-@pytest.mark.filterwarnings("ignore::pu_shift.kernels.ScaleWarning")
+@pytest.mark.filterwarnings(
+    "ignore::pu_shift.kernels.ScaleWarning", "ignore::pu_shift.classifiers.FallbackWarning"
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -145,7 +151,7 @@ def test_the_usual_labels_need_no_warning(labels):
 
 @pytest.mark.parametrize("model", [None, MLP(1, 4, 1)])
 def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
-    classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20)
+    classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20, safe=False)
     before = classifier.fit_pu(X_P, X_U).predict_proba(GRID)
     classifier.set_params(test_prior=0.9, learning_rate=1e300)
     with pytest.raises(ValueError, match="diverged|learning_rate"), np.errstate(all="ignore"):
@@ -156,7 +162,7 @@ def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
 
 
 def test_scores_of_one_loss_are_not_read_as_those_of_another():
-    classifier = RiskMinimizationClassifier(PRIOR, n_steps=20).fit_pu(X_P, X_U)
+    classifier = RiskMinimizationClassifier(PRIOR, n_steps=20, safe=False).fit_pu(X_P, X_U)
     classifier.set_params(loss="logistic")
     with pytest.raises(NotFittedError, match="^loss was 'squared' in fit and is now 'logistic'"):
         classifier.predict_proba(GRID)
@@ -329,7 +335,7 @@ MANY = [Condition(PRIOR, 0.6), Condition(PRIOR, 0.3, 0.2), {"test_prior": 0.8}]
     ],
 )
 def test_fit_many_is_a_fit_for_each_condition(options):
-    classifier = RiskMinimizationClassifier(PRIOR, n_steps=60, **options)
+    classifier = RiskMinimizationClassifier(PRIOR, n_steps=60, safe=False, **options)
     fitted = classifier.fit_many(X_P, X_U, MANY)
     assert not hasattr(classifier, "model_")
     for one, condition in zip(fitted, [*MANY[:2], Condition(PRIOR, 0.8)]):
@@ -350,7 +356,7 @@ def test_fit_many_is_a_fit_for_each_condition(options):
 
 
 def test_fit_many_estimates_a_prior_that_is_not_given_once():
-    fitted = RiskMinimizationClassifier(n_steps=5).fit_many(
+    fitted = RiskMinimizationClassifier(n_steps=5, safe=False).fit_many(
         X_P, X_U, [{"test_prior": 0.3}, {"alpha": 0.1}]
     )
     assert fitted[0].prior_ == fitted[1].prior_
@@ -370,6 +376,7 @@ def test_fit_many_refuses_bad_conditions(conditions, message):
 @pytest.mark.parametrize("factors", [(0.3, 1.0, 3.0), (2.0,)])
 def test_the_ratio_chooses_the_width_by_its_own_cross_validation(factors):
     options = {"basis": "gaussian", "n_centers": 15, "lams": [0.01, 0.1], "n_steps": 5}
+    options["safe"] = False
     risk = RiskMinimizationClassifier(
         PRIOR, width_factors=factors, width_selection="ratio", **options
     ).fit_pu(X_P, X_U)
@@ -383,6 +390,7 @@ def test_the_ratio_chooses_the_width_by_its_own_cross_validation(factors):
 
 def test_scaled_bases_are_trained_as_such_and_scored_as_they_are():
     options = {"basis": "gaussian", "n_centers": 6, "widths": 0.7, "lams": 0.0, "n_steps": 40}
+    options["safe"] = False
     scaled = RiskMinimizationClassifier(PRIOR, 0.6, basis_scaling="rms", **options)
     scaled.fit_pu(X_P, X_U)
     centers = choose_centers(X_P, X_U, 6, "both", child(0, 2))
@@ -464,7 +472,10 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
         (RiskMinimizationClassifier(0.5, alpha=2), "alpha must lie strictly between 0 and 1"),
         (RiskMinimizationClassifier(0.5, loss="zero_one"), "loss must be one of"),
         (RiskMinimizationClassifier(0.5, basis="tree"), "basis must be one of"),
-        (RiskMinimizationClassifier(0.5, correction="nn"), "correction must be one of None, 'max'"),
+        (
+            RiskMinimizationClassifier(0.5, correction="nn"),
+            "correction must be one of 'auto', None, 'max'",
+        ),
         (RiskMinimizationClassifier(0.5, width_selection="cv"), "width_selection must be one of"),
         (RiskMinimizationClassifier(0.5, basis_scaling="std"), "basis_scaling must be one of"),
         (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
