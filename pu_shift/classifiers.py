@@ -843,7 +843,8 @@ class RiskMinimizationClassifier(_PUClassifier):
         """Warn of what went wrong in training, and become the constant that would be better."""
         risk, error = _zero_one_risk(*fitted.scores, shift)
         constant = min(shift.test_prior, 1.0 - shift.test_prior)
-        if risk + error >= constant:
+        # Rounding must not part a model that is the constant from the constant.
+        if risk + error >= constant - 1e-9:
             # A network's scores are of training rows, and it cannot be made a constant.
             self.fallback_ = self.model is None
             what = "was replaced by" if self.fallback_ else "may be no better than"

@@ -105,8 +105,8 @@ class PURiskScorer:
         estimator's own training loss, ``'squared'`` if it has none (ready as
         ``surrogate_scorer``).
     condition
-        The condition to judge by; by default that of the estimator, or of the last step of a
-        pipeline. Give it when the condition itself or an estimated prior is searched over, for
+        The condition to judge by; by default that of the estimator, of the last step of a
+        pipeline or of a search's best estimator. Give it when the condition itself or an estimated prior is searched over, for
         risks under different conditions cannot be compared.
 
     Examples
@@ -142,7 +142,7 @@ class PURiskScorer:
         float
             Minus the risk.
         """
-        last = estimator[-1] if hasattr(estimator, "steps") else estimator
+        last = _innermost(estimator)
         condition = self.condition if self.condition is not None else _condition_of(last)
         loss = self.loss if self.loss is not None else getattr(last, "loss", "squared")
         one_of("loss", loss, LOSSES)
@@ -155,8 +155,23 @@ class PURiskScorer:
         kind = "pu-shift-asym"
         return -float(evaluate_risk(margins[positive], margins[~positive], condition, loss, kind))
 
+    @property
+    def _score_func(self) -> Any:
+        # What TunedThresholdClassifierCV asks of a scorer.
+        raise ValueError(
+            "scoring: a PU risk tunes no threshold, for test_prior and alpha set it exactly; "
+            "search other parameters by GridSearchCV"
+        )
+
     def __repr__(self) -> str:
         return f"PURiskScorer(loss={self.loss!r}, condition={self.condition!r})"
+
+
+def _innermost(estimator: Any) -> Any:
+    """Return the classifier inside of searches and pipelines."""
+    if hasattr(estimator, "best_estimator_"):
+        return _innermost(estimator.best_estimator_)
+    return _innermost(estimator[-1]) if hasattr(estimator, "steps") else estimator
 
 
 def _condition_of(estimator: Any) -> Condition:

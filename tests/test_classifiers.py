@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -28,10 +29,18 @@ from pu_shift import (
 )
 from pu_shift._chainer import chainer
 from pu_shift._seeds import child
-from pu_shift.classifiers import SURROGATES, LabelWarning
+from pu_shift.classifiers import (
+    SURROGATES,
+    FallbackWarning,
+    LabelWarning,
+    NonConvexWarning,
+    _zero_one_risk,
+)
 from pu_shift.device import DeviceError
 from pu_shift.kernels import choose_centers, gaussian_kernel, median_distance
+from pu_shift.model_file import load_model, save_model
 from pu_shift.model_selection import surrogate_scorer, zero_one_scorer
+from pu_shift.ulsif import GridEdgeWarning
 from tests.mixtures import mixture, posterior, pu_samples
 
 PRIOR = 0.3
@@ -474,8 +483,9 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
         (RiskMinimizationClassifier(0.5, basis="tree"), "basis must be one of"),
         (
             RiskMinimizationClassifier(0.5, correction="nn"),
-            "correction must be one of 'auto', None, 'max'",
+            "correction must be one of 'auto', None",
         ),
+        (RiskMinimizationClassifier(0.5, scaling="minmax"), "scaling must be one of 'auto'"),
         (RiskMinimizationClassifier(0.5, width_selection="cv"), "width_selection must be one of"),
         (RiskMinimizationClassifier(0.5, basis_scaling="std"), "basis_scaling must be one of"),
         (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
@@ -538,3 +548,101 @@ def test_float32_rows_stay_float32():
     assert classifier.decision_function(GRID.astype(np.float32)).dtype == np.float32
     mixed = classifier.fit_pu(X_P, X_U.astype(np.float32)).decision_function(GRID)
     assert mixed.dtype == np.float64
+
+
+@pytest.mark.parametrize(("test_prior", "correction"), [(0.3, None), (0.8, None), (0.1, "ascent")])
+def test_the_automatic_correction_follows_the_theorems(test_prior, correction):
+    options = {"test_prior": test_prior, "lams": 0.01, "n_steps": 300}
+    own, forced = (
+        RiskMinimizationClassifier(PRIOR, correction=c, safe=False, **options).fit_pu(X_P, X_U)
+        for c in ("auto", correction)
+    )
+    assert Condition(PRIOR, test_prior).is_convex == (correction is None)
+    np.testing.assert_array_equal(own.decision_function(GRID), forced.decision_function(GRID))
+
+
+def test_an_unbiased_risk_that_is_not_convex_is_warned_of():
+    classifier = RiskMinimizationClassifier(PRIOR, 0.15, correction=None, **FAST)
+    with pytest.warns(NonConvexWarning, match="^the unbiased risk is not convex"):
+        classifier.fit_pu(X_P, X_U)
+
+
+@pytest.mark.parametrize("loss", ["squared", "double_hinge", "logistic", "modified_huber"])
+@pytest.mark.parametrize("test_prior", [0.2, 0.6])
+def test_a_model_that_knows_nothing_becomes_the_best_constant(loss, test_prior):
+    rng = np.random.default_rng(0)
+    X_p, X_u = rng.normal(size=(60, 2)), rng.normal(size=(240, 2))
+    classifier = RiskMinimizationClassifier(0.3, test_prior, loss=loss, n_steps=50)
+    with pytest.warns(FallbackWarning, match="^the model was replaced by a constant"):
+        classifier.fit_pu(X_p, X_u)
+    assert classifier.fallback_
+    assert set(classifier.predict(X_u)) == {1 if test_prior > 0.5 else -1}
+    np.testing.assert_allclose(classifier.predict_proba(X_u)[:, 1], test_prior)
+
+
+def test_a_model_that_knows_something_stays():
+    for test_prior in (0.1, 0.3, 0.9):
+        classifier = RiskMinimizationClassifier(PRIOR, test_prior, **FAST).fit_pu(X_P, X_U)
+        assert not classifier.fallback_
+        X, y = mixture(4000, test_prior, np.random.default_rng(1))
+        assert classifier.score(X, y) > max(test_prior, 1.0 - test_prior)
+
+
+def test_the_zero_one_risk_and_its_error_are_those_of_many_draws():
+    condition, rng = Condition(0.3, 0.6), np.random.default_rng(0)
+    draws = []
+    for _ in range(400):
+        scores_p = mixture(100, 1.0, rng)[0][:, 0]
+        X, y = mixture(400, 0.3, rng)
+        y = np.where(rng.random(400) < 0.3, 1, -1)
+        scores_u = rng.normal(size=400) + y
+        draws.append(_zero_one_risk(scores_p, scores_u, condition))
+    risks, errors = np.transpose(draws)
+    truth = norm.cdf(-1.0)  # both kinds of error
+    assert risks.mean() == pytest.approx(truth, abs=0.01)
+    assert errors.mean() == pytest.approx(risks.std(), rel=0.15)
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+def test_training_that_is_stopped_early_is_warned_of():
+    options = {"lams": 0.0, "learning_rate": 1e-3}
+    with pytest.warns(ConvergenceWarning, match="last tenth of n_steps = 30"):
+        RiskMinimizationClassifier(PRIOR, 0.6, n_steps=30, **options).fit_pu(X_P, X_U)
+    RiskMinimizationClassifier(PRIOR, 0.6, lams=0.0, n_steps=1000).fit_pu(X_P, X_U)
+
+
+@pytest.mark.filterwarnings("error::pu_shift.ulsif.GridEdgeWarning")
+def test_the_largest_lam_is_an_edge():
+    with pytest.warns(GridEdgeWarning, match="^the best of lams is 0.01, the largest"):
+        RiskMinimizationClassifier(PRIOR, 0.6, lams=[1e-2, 1e-3], n_steps=400).fit_pu(
+            X_P[:10], X_U[:40]
+        )
+
+
+@pytest.mark.parametrize("basis", ["linear", "gaussian"])
+def test_features_are_standardised_when_their_scales_differ(basis):
+    X_p, X_u = pu_samples(200, 800, PRIOR, d=2)
+    new = mixture(300, 0.5, np.random.default_rng(4), d=2)[0]
+    options = {"basis": basis, "lams": 0.01, "n_steps": 200, "n_centers": 30}
+    if basis == "gaussian":
+        options["widths"] = 1.0
+    plain = RiskMinimizationClassifier(PRIOR, 0.6, scaling="standard", **options).fit_pu(X_p, X_u)
+    scale, move = np.array([1e4, 1e-3]), np.array([5e5, 2.0])
+    far = RiskMinimizationClassifier(PRIOR, 0.6, **options)
+    far.fit_pu(scale * X_p + move, scale * X_u + move)
+    np.testing.assert_allclose(far.scale_, scale * plain.scale_, rtol=1e-6)
+    np.testing.assert_allclose(
+        far.decision_function(scale * new + move), plain.decision_function(new), atol=1e-4
+    )
+    assert RiskMinimizationClassifier(PRIOR, 0.6, **options).fit_pu(X_p, X_u).mean_ is None
+
+
+def test_inner_scaling_and_a_fallback_are_saved(tmp_path):
+    classifier = RiskMinimizationClassifier(PRIOR, 0.6, scaling="standard", **FAST)
+    classifier.fit_pu(X_P, X_U)
+    save_model(tmp_path / "model.npz", classifier)
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(
+        loaded.decision_function(GRID), classifier.decision_function(GRID)
+    )
+    assert loaded.fallback_ is False
