@@ -502,7 +502,7 @@ class DensityRatioClassifier(_PUClassifier):
         n_centers = self.n_centers
         if n_centers is None:
             n_centers = default_centers(len(X_p) + len(X_u))
-        options = {
+        options: dict[str, Any] = {
             "widths": self.widths,
             "width_factors": WIDTH_FACTORS if self.width_factors is None else self.width_factors,
             "n_folds": self._n_folds(X_p, X_u),
@@ -841,7 +841,7 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     def _guard(self, fitted: _Fitted, shift: Condition) -> None:
         """Warn of what went wrong in training, and become the constant that would be better."""
-        risk, error = _zero_one_risk(*fitted.scores, shift)
+        risk, error = _zero_one_risk(fitted.scores, shift)
         constant = min(shift.test_prior, 1.0 - shift.test_prior)
         # Rounding must not part a model that is the constant from the constant.
         if risk + error >= constant - 1e-9:
@@ -871,7 +871,7 @@ class RiskMinimizationClassifier(_PUClassifier):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        lams = np.atleast_1d(RISK_LAMS if self.lams is None else self.lams)
+        lams = check_grid("lams", RISK_LAMS if self.lams is None else self.lams, allow_zero=True)
         if self.model is None and len(lams) > 1 and self.lam_ == np.max(lams):
             warnings.warn(
                 f"the best of lams is {self.lam_:.3g}, the largest: try larger ones",
@@ -1077,6 +1077,8 @@ def _check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, An
             nested = "__" in name and hasattr(item, "steps")
             if isinstance(item, str) or not (nested or has_fit_parameter(item, name)):
                 raise ValueError(f"{name} is no parameter of fit of estimator={candidate!r}")
+        if name.endswith("sample_weight") and not all(part.sum() > 0 for part in fit_params[name]):
+            raise ValueError(f"{name} must leave rows of both classes, P and U, some weight")
 
 
 def _as_shift(condition: Condition) -> Condition:
@@ -1092,10 +1094,9 @@ def _late(risks: np.ndarray | None) -> float:
     return float(before - risks[-1]) / fall if fall > 0.0 else 0.0
 
 
-def _zero_one_risk(
-    scores_p: np.ndarray, scores_u: np.ndarray, shift: Condition
-) -> tuple[float, float]:
+def _zero_one_risk(scores: Sequence[np.ndarray], shift: Condition) -> tuple[float, float]:
     """Return the PU-shift risk with the zero-one loss, and its standard error."""
+    scores_p, scores_u = scores
     prior, positive, negative = (float(part[0]) for part in risk_weights(shift, "pu-shift"))
     of_p = np.where(scores_p > 0.0, -negative * prior, positive)
     of_u = np.where(scores_u > 0.0, negative, 0.0)

@@ -106,8 +106,8 @@ class PURiskScorer:
         ``surrogate_scorer``).
     condition
         The condition to judge by; by default that of the estimator, of the last step of a
-        pipeline or of a search's best estimator. Give it when the condition itself or an estimated prior is searched over, for
-        risks under different conditions cannot be compared.
+        pipeline or of a search's best estimator. Give it when the condition itself or an
+        estimated prior is searched over, for risks under different conditions cannot be compared.
 
     Examples
     --------

@@ -281,7 +281,10 @@ def for_sparse(candidates: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
         candidates = {"linear": "linear"}
     for name, item in candidates.items():
         if isinstance(item, str) and item != "linear":
-            raise ValueError(f"X must be dense for estimator={name!r}, or use 'linear'")
+            raise ValueError(
+                f"X is sparse, which estimator={name!r} does not take: use 'linear', or a "
+                "classifier that does"
+            )
     linear = make_pipeline(MaxAbsScaler(), LogisticRegression(max_iter=1000))
     return {name: linear if item == "linear" else item for name, item in candidates.items()}
 
@@ -481,7 +484,8 @@ def _held_out(
         name: tuple(part[keep] for part, keep in zip(parts, kept))
         for name, parts in fit_params.items()
     }
-    ratio = fitter(item, *(X[keep] for X, keep in zip(rows, kept)), params, like)
+    X_p, X_u = (X[keep] for X, keep in zip(rows, kept))
+    ratio = fitter(item, X_p, X_u, params, like)
     return [np.asarray(ratio(X[~keep]), dtype=np.float64) for X, keep in zip(rows, kept)]
 
 

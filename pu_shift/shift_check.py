@@ -12,6 +12,7 @@ for some θ. If no θ fits, the classes themselves have changed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,15 +130,15 @@ def check_shift(
     counts = _counts(*_reference(classifier, X_p, X_u), new)
     rng = np.random.default_rng(child(seed, 0))
     thetas = np.linspace(-prior / (1.0 - prior), 1.0, N_THETAS)
-    theta, distance = (float(part[0]) for part in _fit(*(c[None] for c in counts), thetas))
+    theta, distance = (float(part[0]) for part in _fit([c[None] for c in counts], thetas))
     p, u = (count / count.sum() for count in counts[:2])
     # For theta below 0 sampling noise can make the difference of two densities negative.
     mixture = np.maximum((1.0 - theta) * u + theta * p, 0.0)
-    drawn = (
+    drawn = [
         rng.multinomial(int(count.sum()), shares, n_bootstrap)
         for count, shares in zip(counts, (p, u, mixture / mixture.sum()))
-    )
-    by_chance = _fit(*drawn, thetas)[1]
+    ]
+    by_chance = _fit(drawn, thetas)[1]
     p_value = (1.0 + (by_chance >= distance - 1e-12).sum()) / (n_bootstrap + 1.0)
     if X_p is not None:
         p_features = _tell_apart(X_new, X_p, X_u, theta, child(seed, 1))
@@ -227,12 +228,10 @@ def _counts(*ratios: np.ndarray) -> list[np.ndarray]:
     ]
 
 
-def _fit(
-    p: np.ndarray, u: np.ndarray, new: np.ndarray, thetas: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best theta and its distance D, for each row of counts."""
+def _fit(counts: Sequence[np.ndarray], thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best theta and its distance D, for each row of counts of P, U and new rows."""
     below_p, below_u, below = (
-        part.cumsum(axis=1) / part.sum(axis=1, keepdims=True) for part in (p, u, new)
+        part.cumsum(axis=1) / part.sum(axis=1, keepdims=True) for part in counts
     )
     distances = np.stack(
         [np.abs(below - below_u - theta * (below_p - below_u)).max(axis=1) for theta in thetas]

@@ -532,7 +532,7 @@ def test_pipeline_grid_search_and_feature_names():
     )
     assert low < high
     risks = GridSearchCV(
-        RiskMinimizationClassifier(PRIOR, 0.6, n_steps=200, learning_rate=0.02),
+        RiskMinimizationClassifier(PRIOR, 0.6, n_steps=200, learning_rate=0.02, safe=False),
         {"lams": [0.0, 100.0]},
         scoring=surrogate_scorer,
         cv=3,
@@ -593,10 +593,9 @@ def test_the_zero_one_risk_and_its_error_are_those_of_many_draws():
     draws = []
     for _ in range(400):
         scores_p = mixture(100, 1.0, rng)[0][:, 0]
-        X, y = mixture(400, 0.3, rng)
         y = np.where(rng.random(400) < 0.3, 1, -1)
         scores_u = rng.normal(size=400) + y
-        draws.append(_zero_one_risk(scores_p, scores_u, condition))
+        draws.append(_zero_one_risk((scores_p, scores_u), condition))
     risks, errors = np.transpose(draws)
     truth = norm.cdf(-1.0)  # both kinds of error
     assert risks.mean() == pytest.approx(truth, abs=0.01)

@@ -239,7 +239,7 @@ def test_sparse_rows_serve_linear_and_own_classifiers():
         )
         agree = dense.predict(GRID) == sparse.predict(csr_matrix(GRID))
         assert agree.mean() > 0.95
-    with pytest.raises(ValueError, match="^X must be dense for estimator='ulsif'"):
+    with pytest.raises(ValueError, match="^X is sparse, which estimator='ulsif' does not take"):
         DensityRatioClassifier(PRIOR, estimator="ulsif").fit(csr_matrix(X), y)
     with pytest.raises(ValueError, match="^prior must be given when X is sparse"):
         DensityRatioClassifier().fit(csr_matrix(X), y)
@@ -271,6 +271,11 @@ def test_bad_options_are_named_in_one_line(options, message):
         ("linear", {"sample_weight": np.ones(1500)}, "sample_weight is no parameter of fit"),
         (LogisticRegression(), {"weight": np.ones(1500)}, "weight is no parameter of fit"),
         (LogisticRegression(), {"sample_weight": [1.0]}, "sample_weight must have an entry"),
+        (
+            LogisticRegression(),
+            {"sample_weight": np.arange(1500) > 300},
+            "sample_weight must leave",
+        ),
     ],
 )
 def test_bad_parameters_of_fit_are_named_before_the_work(estimator, params, message):
