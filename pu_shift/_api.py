@@ -8,6 +8,7 @@ from pu_shift.links import MLP, GaussianKernelModel, LinearModel
 from pu_shift.model_selection import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.priors import Condition
 from pu_shift.risks import Risk
+from pu_shift.shift_check import check_positives, check_shift
 from pu_shift.training import train
 from pu_shift.ulsif import KLIEP, ULSIF
 
@@ -23,6 +24,8 @@ __all__ = [
     "Risk",
     "RiskMinimizationClassifier",
     "__version__",
+    "check_positives",
+    "check_shift",
     "estimate_prior",
     "surrogate_scorer",
     "train",

@@ -34,10 +34,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import one_of, positive_int, shown
@@ -63,28 +64,52 @@ from pu_shift.links import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.losses import SURROGATES
 from pu_shift.model_selection import cross_validate
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
-from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk
+from pu_shift.ratio_models import (
+    RatioAverage,
+    check_candidates,
+    default_centers,
+    fit_average,
+    for_sparse,
+)
+from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk, risk_weights
 from pu_shift.training import train
-from pu_shift.ulsif import BASES, ULSIF, GridEdgeWarning
+from pu_shift.ulsif import BASES, KLIEP, ULSIF, GridEdgeWarning
+
+# Training is called unfinished when more of the risk's fall than this came in its last tenth.
+LATE = 0.02
 
 
 class LabelWarning(UserWarning):
     """The labels are legal, but may mean the opposite of what was intended."""
 
 
+class NonConvexWarning(UserWarning):
+    """The unbiased risk of this condition is not convex: training may run away from it."""
+
+
+class FallbackWarning(UserWarning):
+    """The trained model was no better than a constant on held-out rows."""
+
+
 class _Fitted(NamedTuple):
-    """A trained model, its hyper-parameters, and scores of P and U to calibrate it by."""
+    """A trained model, its hyper-parameters, and scores of P and U to calibrate it by.
+
+    ``late`` is the share of the fall of the training risk that came in the last tenth of the steps.
+    """
 
     model: Any
     width: float
     lam: float
     scores: tuple[np.ndarray, ...]
+    late: float
 
 
 class _PUClassifier(ClassifierMixin, BaseEstimator):
     """What both estimators share: labels, samples, condition, decisions."""
 
-    def fit(self, X: Any, y: Any) -> _PUClassifier:
+    _accept_sparse: str | bool = False
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> _PUClassifier:
         """Fit to rows of which some are labelled as positive.
 
         Parameters
@@ -92,18 +117,28 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X
             (n, d) features: an array or a data frame.
         y
-            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two other
-            labels, numbers or strings, the greater one marks the positives, and a
-            :class:`LabelWarning` says which that is.
+            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two
+            other labels, numbers or strings, ``pos_label`` marks the positives; without it
+            the greater one, and a :class:`LabelWarning` says which that is.
+        **fit_params
+            What the ``fit`` of a classifier given as ``estimator`` takes, an array with an
+            entry for each row: ``sample_weight``, or ``step__sample_weight`` of a pipeline.
 
         Returns
         -------
         self
             The fitted classifier.
         """
-        X, y = _validate(self, X, y, ensure_min_samples=2)
-        classes = _classes(y)
-        self._fit(X[y == classes[1]], X[y == classes[0]])
+        X, y = _validate(self, X, y, ensure_min_samples=2, accept_sparse=self._accept_sparse)
+        classes = _classes(y, self.pos_label)
+        places = [np.flatnonzero(y == label) for label in classes[::-1]]
+        params = {}
+        for name, value in fit_params.items():
+            value = np.asarray(value)
+            if value.shape[:1] != y.shape:
+                raise ValueError(f"{name} must have an entry for each of {len(y)} rows")
+            params[name] = tuple(value[place] for place in places)
+        self._fit(*(X[place] for place in places), params)
         self.classes_ = classes
         return self
 
@@ -120,14 +155,17 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier; its ``classes_`` are −1 and 1.
         """
-        self._fit(*self._samples(X_p, X_u))
+        self._fit(*self._samples(X_p, X_u), {})
         self.classes_ = np.array([-1, 1])
         return self
 
     def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the two samples; both get the dtype of the first."""
-        X_p = _validate(self, X_p)
-        return X_p, _validate(self, X_u, reset=False).astype(X_p.dtype, copy=False)
+        X_p = _validate(self, X_p, accept_sparse=self._accept_sparse)
+        X_u = _validate(self, X_u, reset=False, accept_sparse=self._accept_sparse)
+        if issparse(X_p) != issparse(X_u):
+            raise ValueError("X_u must be sparse if X_p is, and dense if it is dense")
+        return X_p, X_u.astype(X_p.dtype, copy=False)
 
     @property
     def condition(self) -> Condition:
@@ -225,16 +263,22 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
         Nothing is kept yet: a fit that fails leaves what was fitted before as it was.
         """
-        n_p, n_u = len(X_p), len(X_u)
+        n_p, n_u = X_p.shape[0], X_u.shape[0]
         if min(n_p, n_u) < 2:
             raise ValueError(
                 f"X must have at least 2 positive and 2 unlabelled rows, got {n_p} and {n_u}"
             )
-        new = self.random_state is None
-        seed = np.random.SeedSequence() if new else as_seed("random_state", self.random_state)
+        if self.random_state is None:
+            seed = np.random.SeedSequence()
+        elif isinstance(self.random_state, np.random.RandomState):
+            seed = as_seed("random_state", int(self.random_state.randint(2**31)))
+        else:
+            seed = as_seed("random_state", self.random_state)
         device = get_device(self.gpu)
         prior = self.prior
         if prior is None:
+            if issparse(X_p):
+                raise ValueError("prior must be given when X is sparse")
             # A bad test prior or alpha fails before the work.
             Condition(0.5, self.test_prior, self.alpha)
             prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
@@ -262,7 +306,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _n_folds(self, X_p: np.ndarray, X_u: np.ndarray) -> int:
         """No more folds than rows: each fold needs one of P and one of U."""
-        return min(positive_int("n_folds", self.n_folds, least=2), len(X_p), len(X_u))
+        n_folds = positive_int("n_folds", self.n_folds, least=2)
+        return min(n_folds, X_p.shape[0], X_u.shape[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -296,11 +341,25 @@ class DensityRatioClassifier(_PUClassifier):
     alpha
         α, the penalty of a false positive; 1 − α is that of a false negative.
     direction
-        ``'p/u'`` (bounded, the better choice) or ``'u/p'``.
+        ``'p/u'`` (bounded, the better choice) or ``'u/p'``. uLSIF and KLIEP estimate that
+        ratio; of other estimators ``'u/p'`` is the inverse, and decisions are the same.
+    estimator
+        Where the ratio comes from:
+
+        - ``'ulsif'`` or ``'kliep'``, as published, on the features as they are;
+        - a scikit-learn classifier with ``predict_proba``, which is trained to tell P from U:
+          the ratio is n_u/n_p times its odds, calibrated on held-out rows;
+        - ``'linear'`` or ``'nystroem'`` (logistic regression on the features, or on Gaussian
+          kernels of them), ``'boosting'`` (boosted trees);
+        - a sequence of names and classifiers: their average, weighted as in
+          :func:`pu_shift.ratio_models.fit_average` by the least-squares criterion J;
+        - ``'auto'``: the average of :data:`pu_shift.ratio_models.AUTO`; it is ``'ulsif'``
+          if one of uLSIF's options below is given, and ``'linear'`` if X is sparse.
     basis, selection, clip_coefficients
-        As for :class:`pu_shift.ulsif.ULSIF`.
+        Of uLSIF, as for :class:`pu_shift.ulsif.ULSIF`.
     n_centers
-        Number of Gaussian centres, drawn from P ∪ U.
+        Of uLSIF and KLIEP: number of Gaussian centres. By default 4√n for n rows, between
+        100 and 500.
     widths, width_factors
         Candidates of the kernel width: numbers, or multiples of the median distance (by default
         1/8 … 2 of it).
@@ -309,18 +368,27 @@ class DensityRatioClassifier(_PUClassifier):
         :class:`pu_shift.ulsif.GridEdgeWarning` says when the best lies on the edge.
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
+    pos_label
+        The label that marks positives in ``fit``; ``None`` takes the greater one.
+    n_jobs
+        Candidates and folds that are fitted at a time, as everywhere in scikit-learn.
     gpu
-        The CUDA device, or −1 for the CPU.
+        The CUDA device of uLSIF and KLIEP, or −1 for the CPU.
     random_state
-        Seed of the centres and folds: an integer, a ``SeedSequence``, or ``None`` for a new one
-        in each fit.
+        Seed of everything random: an integer, a ``SeedSequence``, a ``RandomState``, or
+        ``None`` for a new one in each fit.
 
     Attributes
     ----------
     classes_ : numpy.ndarray
         The labels; the second is the positive class.
-    ratio_ : pu_shift.ulsif.ULSIF
+    ratio_ : pu_shift.ulsif.DensityRatio or pu_shift.ratio_models.RatioAverage
         The fitted ratio.
+    candidates_ : dict
+        Of each candidate its held-out criterion J (``'score'``, lower is better) and its
+        ``'weight'`` in the average.
+    held_out_ : tuple of numpy.ndarray or None
+        The average p_p/p_u of rows of P and of U that its parts did not see.
     prior_ : float
         π as given or estimated in ``fit``.
 
@@ -334,7 +402,14 @@ class DensityRatioClassifier(_PUClassifier):
     [-1]
     >>> classifier.set_params(test_prior=0.7).predict([[0.2]]).tolist()
     [1]
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> DensityRatioClassifier(0.3, 0.7, estimator=LogisticRegression()).fit_pu(X_p, X_u).predict(
+    ...     [[1.0], [-2.0]]
+    ... ).tolist()
+    [1, -1]
     """
+
+    _accept_sparse = "csr"
 
     def __init__(
         self,
@@ -343,21 +418,25 @@ class DensityRatioClassifier(_PUClassifier):
         alpha: float = 0.5,
         direction: str = "p/u",
         *,
+        estimator: Any = "auto",
         basis: str = "gaussian",
-        n_centers: int = 100,
+        n_centers: int | None = None,
         widths: float | Iterable[float] | None = None,
         width_factors: float | Iterable[float] | None = None,
         lams: float | Iterable[float] | None = None,
         selection: str = "kfold",
         n_folds: int = 5,
         clip_coefficients: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
         gpu: int = -1,
-        random_state: int | np.random.SeedSequence | None = 0,
+        random_state: int | np.random.SeedSequence | np.random.RandomState | None = 0,
     ) -> None:
         self.prior = prior
         self.test_prior = test_prior
         self.alpha = alpha
         self.direction = direction
+        self.estimator = estimator
         self.basis = basis
         self.n_centers = n_centers
         self.widths = widths
@@ -366,30 +445,93 @@ class DensityRatioClassifier(_PUClassifier):
         self.selection = selection
         self.n_folds = n_folds
         self.clip_coefficients = clip_coefficients
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
         self.gpu = gpu
         self.random_state = random_state
 
-    def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> None:
+    def _fit(self, X_p: Any, X_u: Any, fit_params: dict[str, Any]) -> None:
         one_of("direction", self.direction, DIRECTIONS)
+        candidates = self._candidates(issparse(X_p))
+        _check_fit_params(candidates, fit_params)
         device, seed, condition = self._prepare(X_p, X_u)
-        samples = device.send((X_p, X_u))
-        with warnings.catch_warnings(), chainer.using_device(device):
-            if self.widths is None and self.width_factors is None and self.lams is None:
-                warnings.simplefilter("ignore", GridEdgeWarning)
-            self.ratio_ = ULSIF(
-                *(samples if self.direction == "p/u" else samples[::-1]),
-                n_centers=self.n_centers,
-                widths=self.widths,
-                width_factors=WIDTH_FACTORS if self.width_factors is None else self.width_factors,
-                lams=RATIO_LAMS if self.lams is None else self.lams,
-                basis=self.basis,
-                selection=self.selection,
-                n_folds=self._n_folds(X_p, X_u),
-                clip_coefficients=self.clip_coefficients,
+        n_folds = self._n_folds(X_p, X_u)
+        if list(candidates) in (["ulsif"], ["kliep"]):
+            self.ratio_ = self._kernel_ratio(next(iter(candidates)), X_p, X_u, device, seed)
+            score = float(self.ratio_.scores.min())
+            self.candidates_ = {next(iter(candidates)): {"score": score, "weight": 1.0}}
+            self.held_out_ = None
+        else:
+            self.ratio_, self.candidates_, self.held_out_ = fit_average(
+                X_p,
+                X_u,
+                candidates,
+                condition.prior,
+                n_folds=n_folds,
+                fit_params=fit_params,
+                device=device,
+                n_jobs=self.n_jobs,
                 seed=seed,
             )
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_, self.prior_ = self.direction, condition.prior
+
+    def _candidates(self, sparse: bool) -> dict[str, Any]:
+        """Return the candidates by name, and refuse options that they do not have."""
+        shared = {name: getattr(self, name) for name in ("n_centers", "widths", "width_factors")}
+        own = {"lams": self.lams, "basis": self.basis != "gaussian" or None}
+        own["selection"] = self.selection != "kfold" or None
+        own["clip_coefficients"] = self.clip_coefficients or None
+        given = [name for name, value in {**shared, **own}.items() if value is not None]
+        auto = isinstance(self.estimator, str) and self.estimator == "auto"
+        candidates = check_candidates("ulsif" if auto and given else self.estimator)
+        if list(candidates) != ["ulsif"]:
+            known = shared if list(candidates) == ["kliep"] else ()
+            for name in given:
+                if name not in known:
+                    raise ValueError(
+                        f"{name} is an option of estimator='ulsif', got estimator="
+                        f"{shown(self.estimator)}"
+                    )
+        return for_sparse(candidates, self.estimator) if sparse else candidates
+
+    def _kernel_ratio(self, name: str, X_p: Any, X_u: Any, device: Any, seed: Seed) -> Any:
+        """Fit uLSIF or KLIEP as published, on the device."""
+        samples = device.send((X_p, X_u))
+        numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
+        n_centers = self.n_centers
+        if n_centers is None:
+            n_centers = default_centers(len(X_p) + len(X_u))
+        options: dict[str, Any] = {
+            "widths": self.widths,
+            "width_factors": WIDTH_FACTORS if self.width_factors is None else self.width_factors,
+            "n_folds": self._n_folds(X_p, X_u),
+            "seed": seed,
+        }
+        with warnings.catch_warnings(), chainer.using_device(device):
+            if self.widths is None and self.width_factors is None and self.lams is None:
+                warnings.simplefilter("ignore", GridEdgeWarning)
+            if name == "kliep":
+                # Its centres are rows of the numerator.
+                n_centers = min(n_centers, len(numerator))
+                return KLIEP(numerator, denominator, n_centers=n_centers, **options)
+            return ULSIF(
+                numerator,
+                denominator,
+                n_centers=n_centers,
+                lams=RATIO_LAMS if self.lams is None else self.lams,
+                basis=self.basis,
+                selection=self.selection,
+                clip_coefficients=self.clip_coefficients,
+                **options,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        named = isinstance(self.estimator, str) and self.estimator not in ("auto", "linear")
+        # The prior cannot be estimated from sparse rows.
+        tags.input_tags.sparse = self.prior is not None and not named
+        return tags
 
     def predict_ratio(self, X: Any) -> np.ndarray:
         """Return the estimated density ratio, which no condition changes.
@@ -405,12 +547,15 @@ class DensityRatioClassifier(_PUClassifier):
             (n,) values of p_p/p_u or p_u/p_p, unclipped.
         """
         check_is_fitted(self, "ratio_")
-        X = _validate(self, X, reset=False)
+        X = _validate(self, X, reset=False, accept_sparse=self._accept_sparse)
         if self.direction != self.direction_:
             raise NotFittedError(
                 f"direction was {self.direction_!r} in fit and is now {self.direction!r}: "
                 "call fit again"
             )
+        if isinstance(self.ratio_, RatioAverage):
+            ratio = self.ratio_(X)
+            return ratio if self.direction == "p/u" else 1.0 / ratio
         # Where it was fitted, whatever the parameter has become.
         device = chainer.backend.get_device_from_array(self.ratio_.coefficients)
         with chainer.using_device(device):
@@ -429,7 +574,7 @@ class DensityRatioClassifier(_PUClassifier):
     def predict_many(
         self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
     ) -> np.ndarray:
-        """Predict under many conditions from one evaluation of the kernel.
+        """Predict under many conditions from one evaluation of the ratio.
 
         Parameters
         ----------
@@ -478,7 +623,7 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     Parameters
     ----------
-    prior, test_prior, alpha, n_centers, n_folds, gpu, random_state
+    prior, test_prior, alpha, n_folds, pos_label, gpu, random_state
         As for :class:`DensityRatioClassifier`; ``random_state`` also deals the mini-batches.
     loss
         ``'squared'``, ``'double_hinge'``, ``'logistic'`` or ``'modified_huber'``.
@@ -487,19 +632,33 @@ class RiskMinimizationClassifier(_PUClassifier):
     correction
         ``None`` for the unbiased risk; of the non-negative ones (nnPU-shift, nnPU-asym)
         ``'ascent'`` for Kiryo's gradient step, ``'max'`` for the risk as the paper prints it.
+        ``'auto'`` is ``None`` where Theorems 6 and 8 promise a convex risk
+        (:attr:`pu_shift.Condition.is_convex`), and ``'ascent'`` elsewhere and with ``model``.
     model
         A Chainer link that gives one score per row, for instance :class:`pu_shift.MLP`. It is
         copied, and training starts from its weights. There is no search then: ``lams`` is one
         number.
     widths, width_factors, lams
         Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
-        median distance and λ of 0 … 0.01 (with ``model`` 0).
+        median distance and λ of 0 … 1 (with ``model`` 0).
+    scaling
+        ``'standard'`` trains on features of mean 0 and standard deviation 1 (over P ∪ U), and
+        keeps ``mean_`` and ``scale_`` for new rows; ``None`` takes features as they are.
+        ``'auto'`` standardises unless every feature has a standard deviation between 1/3 and 3
+        and a mean within 3 of 0; with ``model`` it does not.
     criterion
         The held-out risk that selects: ``'surrogate'`` (the training loss) or ``'zero_one'``.
     n_steps, n_batches, learning_rate
         AMSGrad; ``n_batches=None`` takes all rows in every step.
     nn_beta, nn_gamma
         β and γ of the correction, see :func:`pu_shift.risks.nnpu_risk`.
+    safe
+        Whether the fit looks after itself. A model whose zero-one risk on held-out rows is not
+        a standard error below that of the best constant, min(π_unif, 1 − π_unif), is replaced
+        by the constant, with a :class:`FallbackWarning`. Further warnings are of
+        :class:`NonConvexWarning` (an unbiased risk that was asked for, and is not convex),
+        scikit-learn's ``ConvergenceWarning`` (the risk was still falling when training
+        ended) and :class:`pu_shift.ulsif.GridEdgeWarning` (the largest λ was the best).
 
     Attributes
     ----------
@@ -511,6 +670,10 @@ class RiskMinimizationClassifier(_PUClassifier):
         The trained model g.
     width_, lam_ : float
         The chosen hyper-parameters.
+    mean_, scale_ : numpy.ndarray or None
+        What the features are standardised by.
+    fallback_ : bool
+        Whether the constant took the place of the trained model.
     slope_ : float
         s of the double hinge.
 
@@ -535,12 +698,13 @@ class RiskMinimizationClassifier(_PUClassifier):
         alpha: float = 0.5,
         loss: str = "squared",
         basis: str = "linear",
-        correction: str | None = None,
+        correction: str | None = "auto",
         *,
         model: Any = None,
         n_centers: int = 100,
         widths: float | Iterable[float] | None = None,
         width_factors: float | Iterable[float] | None = None,
+        scaling: str | None = "auto",
         lams: float | Iterable[float] | None = None,
         n_folds: int = 5,
         criterion: str = "surrogate",
@@ -549,8 +713,10 @@ class RiskMinimizationClassifier(_PUClassifier):
         learning_rate: float = 1e-2,
         nn_beta: float = 0.0,
         nn_gamma: float = 1.0,
+        safe: bool = True,
+        pos_label: Any = None,
         gpu: int = -1,
-        random_state: int | np.random.SeedSequence | None = 0,
+        random_state: int | np.random.SeedSequence | np.random.RandomState | None = 0,
     ) -> None:
         self.prior = prior
         self.test_prior = test_prior
@@ -562,6 +728,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.n_centers = n_centers
         self.widths = widths
         self.width_factors = width_factors
+        self.scaling = scaling
         self.lams = lams
         self.n_folds = n_folds
         self.criterion = criterion
@@ -570,14 +737,19 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.learning_rate = learning_rate
         self.nn_beta = nn_beta
         self.nn_gamma = nn_gamma
+        self.safe = safe
+        self.pos_label = pos_label
         self.gpu = gpu
         self.random_state = random_state
 
-    def _fit(self, X_p: np.ndarray, X_u: np.ndarray) -> None:
+    def _fit(self, X_p: np.ndarray, X_u: np.ndarray, fit_params: dict[str, Any]) -> None:
+        for name in fit_params:
+            raise ValueError(f"{name} is no parameter of RiskMinimizationClassifier.fit")
         self._check_options()
         device, seed, condition = self._prepare(X_p, X_u)
+        X_p, X_u, scales = self._standardised(X_p, X_u)
         (fitted,) = self._fit_all(X_p, X_u, [condition], device, seed)
-        self._keep(fitted, condition)
+        self._keep(fitted, condition, scales)
 
     def fit_many(
         self, X_p: Any, X_u: Any, conditions: Sequence[Condition | Mapping[str, float]]
@@ -612,12 +784,13 @@ class RiskMinimizationClassifier(_PUClassifier):
         X_p, X_u = self._samples(X_p, X_u)
         device, seed, own = self._prepare(X_p, X_u)
         wanted = self._wanted(conditions, own)
+        X_p, X_u, scales = self._standardised(X_p, X_u)
         classifiers = []
         for fitted, condition in zip(self._fit_all(X_p, X_u, wanted, device, seed), wanted):
             classifier = copy.copy(self).set_params(
                 prior=condition.prior, test_prior=condition.test_prior, alpha=condition.alpha
             )
-            classifier._keep(fitted, condition)
+            classifier._keep(fitted, condition, scales)
             classifier.classes_ = np.array([-1, 1])
             classifiers.append(classifier)
         return classifiers
@@ -625,35 +798,115 @@ class RiskMinimizationClassifier(_PUClassifier):
     def _check_options(self) -> None:
         one_of("loss", self.loss, SURROGATES)
         one_of("basis", self.basis, BASES)
-        one_of("correction", self.correction, CORRECTIONS)
+        one_of("correction", self.correction, ("auto", *CORRECTIONS))
+        one_of("scaling", self.scaling, ("auto", "standard", None))
         one_of("criterion", self.criterion, ("surrogate", "zero_one"))
 
-    def _keep(self, fitted: _Fitted, condition: Condition) -> None:
-        """Make a result of training the classifier's own."""
-        self.model_, self.width_, self.lam_, scores = fitted
-        self.slope_ = np.nan
+    def _standardised(self, X_p: Any, X_u: Any) -> tuple[Any, Any, tuple[Any, Any]]:
+        """Return the samples as they are trained on, and what new rows are standardised by."""
+        if self.scaling is None or (self.scaling == "auto" and self.model is not None):
+            return X_p, X_u, (None, None)
+        both = np.concatenate([X_p, X_u])
+        mean, scale = both.mean(axis=0), both.std(axis=0)
+        scale = np.where(scale > 0.0, scale, 1.0).astype(both.dtype)
+        fine = (scale >= 1 / 3) & (scale <= 3.0) & (np.abs(mean) <= 3.0)
+        if self.scaling == "auto" and fine.all():
+            return X_p, X_u, (None, None)
+        return (X_p - mean) / scale, (X_u - mean) / scale, (mean, scale)
+
+    def _keep(self, fitted: _Fitted, condition: Condition, scales: tuple[Any, Any]) -> None:
+        """Make a result of training the classifier's own, or the constant in its place."""
+        shift = _as_shift(condition)
+        self.model_, self.width_, self.lam_, scores, _ = fitted
+        self.slope_, self.fallback_ = np.nan, False
         if self.loss == "double_hinge":
-            self.slope_ = _platt_slope(scores[0], scores[1], _as_shift(condition))
+            self.slope_ = _platt_slope(scores[0], scores[1], shift)
+        if self.safe:
+            self._guard(fitted, shift)
         self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
+        self.mean_, self.scale_ = scales
+
+    def _guard(self, fitted: _Fitted, shift: Condition) -> None:
+        """Warn of what went wrong in training, and become the constant that would be better."""
+        risk, error = _zero_one_risk(fitted.scores, shift)
+        constant = min(shift.test_prior, 1.0 - shift.test_prior)
+        # Rounding must not part a model that is the constant from the constant.
+        if risk + error >= constant - 1e-9:
+            # A network's scores are of training rows, and it cannot be made a constant.
+            self.fallback_ = self.model is None
+            what = "was replaced by" if self.fallback_ else "may be no better than"
+            warnings.warn(
+                f"the model {what} a constant, whose zero-one risk is {constant:.3f}: its own on "
+                f"held-out rows is {risk:.3f}, with a standard error of {error:.3f}",
+                FallbackWarning,
+                stacklevel=5,
+            )
+        if self.fallback_:
+            self._become_constant(shift.test_prior)
+            return
+        if self._correction(shift) is None and not shift.is_convex and self.model is None:
+            warnings.warn(
+                "the unbiased risk is not convex where pi exceeds pi_unif (here "
+                f"{shift.prior:.3g} and {shift.test_prior:.3g}): use correction='auto'",
+                NonConvexWarning,
+                stacklevel=5,
+            )
+        if fitted.late > LATE:
+            warnings.warn(
+                f"{fitted.late:.0%} of the fall of the risk came in the last tenth of n_steps = "
+                f"{self.n_steps}: increase n_steps or learning_rate",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        lams = check_grid("lams", RISK_LAMS if self.lams is None else self.lams, allow_zero=True)
+        if self.model is None and len(lams) > 1 and self.lam_ == np.max(lams):
+            warnings.warn(
+                f"the best of lams is {self.lam_:.3g}, the largest: try larger ones",
+                GridEdgeWarning,
+                stacklevel=5,
+            )
+
+    def _become_constant(self, share: float) -> None:
+        """Score every row by the constant of least risk, whose posterior is the share."""
+        odds = np.log(share / (1.0 - share))
+        value = {"logistic": odds, "double_hinge": np.sign(odds)}.get(self.loss, 2.0 * share - 1.0)
+        if self.loss == "double_hinge":
+            self.slope_ = max(abs(odds), 1e-12)
+        self.model_.W.array[...], self.model_.b.array[...] = 0.0, value
+
+    def _correction(self, condition: Condition) -> str | None:
+        """Return the correction that a condition is trained with."""
+        if self.correction != "auto":
+            return self.correction
+        return None if condition.is_convex and self.model is None else "ascent"
 
     def _fit_all(
         self, X_p: Any, X_u: Any, conditions: list[Condition], device: Any, seed: Seed
     ) -> list[_Fitted]:
-        """Train for every condition, on the device."""
+        """Train for every condition, on the device; those of one correction in one run."""
         default = RISK_LAMS if self.model is None else 0.0
         lams = check_grid("lams", default if self.lams is None else self.lams, allow_zero=True)
         shifts = [_as_shift(condition) for condition in conditions]
-        options = self.correction, self.nn_beta, self.nn_gamma
-        risk = Risk(shifts, self.loss, "pu-shift", *options)
-        with chainer.using_device(device):
-            if self.model is None:
-                X_p, X_u = device.send((X_p, X_u))
-                return self._fit_basis(X_p, X_u, risk, lams, seed)
-            X_p, X_u = device.send((X_p.astype(np.float32), X_u.astype(np.float32)))
-            return [
-                self._fit_network(X_p, X_u, replace(risk, condition=one), lams, device, seed)
-                for one in risk.conditions
-            ]
+        corrections = [self._correction(shift) for shift in shifts]
+        fitted: dict[int, _Fitted] = {}
+        dtype = X_p.dtype if self.model is None else np.float32
+        X_p, X_u = device.send((X_p.astype(dtype, copy=False), X_u.astype(dtype, copy=False)))
+        for correction in dict.fromkeys(corrections):
+            places = [place for place, own in enumerate(corrections) if own == correction]
+            options = correction, self.nn_beta, self.nn_gamma
+            risk = Risk([shifts[place] for place in places], self.loss, "pu-shift", *options)
+            with chainer.using_device(device):
+                if self.model is None:
+                    results = self._fit_basis(X_p, X_u, risk, lams, seed)
+                else:
+                    results = [
+                        self._fit_network(
+                            X_p, X_u, replace(risk, condition=one), lams, device, seed
+                        )
+                        for one in risk.conditions
+                    ]
+            fitted.update(zip(places, results))
+        return [fitted[place] for place in range(len(conditions))]
 
     def _training_options(self, seed: Seed) -> dict[str, Any]:
         return {
@@ -661,6 +914,7 @@ class RiskMinimizationClassifier(_PUClassifier):
             "n_batches": self.n_batches,
             "learning_rate": self.learning_rate,
             "seed": child(seed, 3),
+            "record": (0, int(0.9 * self.n_steps), self.n_steps) if self.safe else (),
         }
 
     def _fit_basis(
@@ -692,7 +946,8 @@ class RiskMinimizationClassifier(_PUClassifier):
                     weights = result.weights[:, c, place, -1]
                     model = _linear_model(weights, result.biases[c, place, -1:], centers, width)
                     scores = result.held_out_scores(features, folds, (c, place))
-                    fitted = _Fitted(model, float(width), float(lams[place]), scores)
+                    late = _late(result.progress[:, c, place, -1] if self.safe else None)
+                    fitted = _Fitted(model, float(width), float(lams[place]), scores, late)
                     best[c] = result.risks[c, place], fitted
         return [fitted for _, fitted in best]
 
@@ -718,9 +973,9 @@ class RiskMinimizationClassifier(_PUClassifier):
         shape = score_rows(model, X_p[:1]).shape
         if shape != (1,):
             raise ValueError(f"model must give one score per row, got shape {shape} for one row")
-        train(model, X_p, X_u, risk, lam=lam, record=(), **self._training_options(seed))
+        done = train(model, X_p, X_u, risk, lam=lam, **self._training_options(seed))
         scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
-        return _Fitted(model, np.nan, lam, scores)
+        return _Fitted(model, np.nan, lam, scores, _late(done.risks if self.safe else None))
 
     def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
@@ -734,6 +989,8 @@ class RiskMinimizationClassifier(_PUClassifier):
             raise NotFittedError(
                 f"loss was {self.loss_!r} in fit and is now {self.loss!r}: call fit again"
             )
+        if self.mean_ is not None:
+            X = (X - self.mean_) / self.scale_
         if not isinstance(self.model_, (LinearModel, GaussianKernelModel)):
             X = X.astype(np.float32, copy=False)
         device = self.model_.device
@@ -751,8 +1008,8 @@ class RiskMinimizationClassifier(_PUClassifier):
         return posterior, self.condition_.prior_unif
 
 
-def _classes(y: np.ndarray) -> np.ndarray:
-    """Return the two labels, the greater one last."""
+def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
+    """Return the two labels, that of the positives last."""
     check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) > 2:
@@ -762,6 +1019,13 @@ def _classes(y: np.ndarray) -> np.ndarray:
             f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
             f"got {len(classes)} classes"
         )
+    if pos_label is not None:
+        if len(classes) < 2 or pos_label not in classes:
+            raise ValueError(
+                f"pos_label must be one of two labels of y, got {shown(pos_label)} and the labels "
+                f"{classes.tolist()}"
+            )
+        return classes if classes[1] == pos_label else classes[::-1]
     if len(classes) < 2 or list(classes) == [-1, 0]:
         raise ValueError(
             "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
@@ -773,9 +1037,38 @@ def _classes(y: np.ndarray) -> np.ndarray:
     return classes
 
 
+def _check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, Any]) -> None:
+    """Refuse parameters that a candidate's fit does not take, before the work."""
+    for name in fit_params:
+        for candidate, item in candidates.items():
+            nested = "__" in name and hasattr(item, "steps")
+            if isinstance(item, str) or not (nested or has_fit_parameter(item, name)):
+                raise ValueError(f"{name} is no parameter of fit of estimator={candidate!r}")
+        if name.endswith("sample_weight") and not all(part.sum() > 0 for part in fit_params[name]):
+            raise ValueError(f"{name} must leave rows of both classes, P and U, some weight")
+
+
 def _as_shift(condition: Condition) -> Condition:
     """Return the shift that is equivalent to the condition's shift and cost (Theorem 3)."""
     return Condition(condition.prior, condition.prior_unif)
+
+
+def _late(risks: np.ndarray | None) -> float:
+    """Share of the fall of the training risk, at the start, 90 % and the end, after 90 %."""
+    if risks is None:
+        return 0.0
+    before, fall = risks[-2] if len(risks) > 1 else risks[-1], float(risks[0] - risks[-1])
+    return float(before - risks[-1]) / fall if fall > 0.0 else 0.0
+
+
+def _zero_one_risk(scores: Sequence[np.ndarray], shift: Condition) -> tuple[float, float]:
+    """Return the PU-shift risk with the zero-one loss, and its standard error."""
+    scores_p, scores_u = scores
+    prior, positive, negative = (float(part[0]) for part in risk_weights(shift, "pu-shift"))
+    of_p = np.where(scores_p > 0.0, -negative * prior, positive)
+    of_u = np.where(scores_u > 0.0, negative, 0.0)
+    variance = of_p.var() / len(of_p) + of_u.var() / len(of_u)
+    return float(of_p.mean() + of_u.mean()), float(variance**0.5)
 
 
 def _linear_model(weights: Any, bias: Any, centers: Any, width: float) -> LinearModel:

@@ -29,6 +29,7 @@ from pu_shift.kernels import SCALE_CURE
 from pu_shift.model_file import load_model, save_model
 from pu_shift.preparation import TablePreparation
 from pu_shift.priors import Condition
+from pu_shift.ratio_models import PLAIN
 from pu_shift.row_files import (
     Block,
     CellError,
@@ -242,7 +243,10 @@ def _fit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test-prior", type=float, help="share at test (default: prior)")
     parser.add_argument("--alpha", type=float, default=0.5, help="false-alarm cost (default: 0.5)")
     parser.add_argument(
-        "--basis", choices=("gaussian", "linear"), default="gaussian", help="(default: gaussian)"
+        "--basis",
+        choices=("gaussian", "linear"),
+        help="--method ratio: uLSIF with this basis (default: an average of several ratios); "
+        "--method risk: that of the model (default: gaussian)",
     )
     parser.add_argument(
         "--loss", choices=SURROGATES, help="of --method risk only (default: squared)"
@@ -369,17 +373,23 @@ def _fit(options: argparse.Namespace) -> int:
         "prior": prior,
         "test_prior": options.test_prior,
         "alpha": options.alpha,
-        "basis": options.basis,
         "gpu": options.gpu,
         "random_state": options.seed,
     }
     classifier: Any
     if options.method == "ratio":
-        classifier = DensityRatioClassifier(**shared)
+        # Trees, which may be part of the library's own choice, cannot be saved without code.
+        ratio = "ulsif" if options.basis else list(PLAIN)
+        classifier = DensityRatioClassifier(
+            **shared, estimator=ratio, basis=options.basis or "gaussian"
+        )
     else:
-        correction = "ascent" if options.non_negative else None
-        loss = options.loss or "squared"
-        classifier = RiskMinimizationClassifier(**shared, loss=loss, correction=correction)
+        classifier = RiskMinimizationClassifier(
+            **shared,
+            loss=options.loss or "squared",
+            basis=options.basis or "gaussian",
+            correction="ascent" if options.non_negative else "auto",
+        )
     scaler = None if options.no_scale else StandardScaler()
     with _stage("fitting"):
         classifier.fit(X if scaler is None else scaler.fit_transform(X), y)

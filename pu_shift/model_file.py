@@ -12,7 +12,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
@@ -29,6 +29,7 @@ from pu_shift.device import to_numpy
 from pu_shift.links import MLP, GaussianKernelModel, LinearModel
 from pu_shift.preparation import TablePreparation
 from pu_shift.priors import DIRECTIONS, Condition
+from pu_shift.ratio_models import CANDIDATES, PLAIN, Calibration, PlainRatio, RatioAverage
 from pu_shift.row_files import LARGEST, ZIP_METHODS, may_unpack, one_line
 from pu_shift.ulsif import ULSIF
 
@@ -58,7 +59,8 @@ def save_model(path: PathLike, estimator: Any) -> None:
     estimator
         A :class:`pu_shift.DensityRatioClassifier` or
         :class:`pu_shift.RiskMinimizationClassifier`. Of the networks only
-        :class:`pu_shift.MLP` can be saved: others are code of yours.
+        :class:`pu_shift.MLP` can be saved, and of the ratios those without trees and
+        classifiers of yours (:data:`pu_shift.ratio_models.PLAIN`): others are code.
 
     Examples
     --------
@@ -92,15 +94,7 @@ def save_model(path: PathLike, estimator: Any) -> None:
     if scaler is not None:
         arrays["scaler/mean"], arrays["scaler/scale"] = scaler.mean_, scaler.scale_
     if isinstance(classifier, DensityRatioClassifier):
-        ratio = classifier.ratio_
-        header["fitted"] = {
-            "direction": classifier.direction_,
-            "width": _or_none(ratio.width),
-            "lam": _or_none(ratio.lam),
-        }
-        arrays["coefficients"] = to_numpy(ratio.coefficients)
-        if ratio.centers is not None:
-            arrays["centers"] = to_numpy(ratio.centers)
+        header["fitted"] = {"direction": classifier.direction_, **_ratio(classifier, arrays)}
     else:
         condition = classifier.condition_
         header["fitted"] = {
@@ -110,7 +104,11 @@ def save_model(path: PathLike, estimator: Any) -> None:
             "slope": _or_none(classifier.slope_),
             "loss": classifier.loss_,
             "network": _sizes(classifier.model),
+            "fallback": classifier.fallback_,
         }
+        if classifier.mean_ is not None:
+            arrays["features/mean"] = np.asarray(classifier.mean_)
+            arrays["features/scale"] = np.asarray(classifier.scale_)
         serializer = chainer.serializers.DictionarySerializer()
         serializer.save(classifier.model_)
         arrays.update(
@@ -123,6 +121,42 @@ def save_model(path: PathLike, estimator: Any) -> None:
     np.savez(content, **{_HEADER: np.frombuffer(text, dtype=np.uint8)}, **arrays)  # type: ignore[arg-type]
     with replacing(path, binary=True) as file:
         file.write(content.getvalue())
+
+
+def _ratio(classifier: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Put the arrays of a fitted ratio with the others; return what else there is of it."""
+    ratio = classifier.ratio_
+    if not isinstance(ratio, RatioAverage):
+        _put_basis("", ratio, arrays)
+        return {"width": _or_none(ratio.width), "lam": _or_none(ratio.lam), "average": None}
+    parts = []
+    for place, (name, part) in enumerate(zip(ratio.names, ratio.ratios)):
+        if not isinstance(part, PlainRatio):
+            raise ModelFileError(
+                f"estimator {name!r} cannot be saved without code: fit with "
+                f"estimator={list(PLAIN)}, or one of these"
+            )
+        prefix, calibration = f"part{place}/", ratio.calibrations[place]
+        _put_basis(prefix, part.expansion, arrays)
+        arrays[f"{prefix}mean"], arrays[f"{prefix}scale"] = part.mean, part.scale
+        arrays[f"{prefix}knots"], arrays[f"{prefix}values"] = calibration.knots, calibration.values
+        part_header = {
+            "name": name,
+            "weight": float(ratio.weights[place]),
+            "score": classifier.candidates_[name]["score"],
+            "width": _or_none(part.expansion.width),
+            "lam": _or_none(part.expansion.lam),
+            "offset": part.offset,
+            "exponential": part.exponential,
+        }
+        parts.append(part_header)
+    return {"width": None, "lam": None, "average": parts}
+
+
+def _put_basis(prefix: str, ratio: Any, arrays: dict[str, np.ndarray]) -> None:
+    arrays[f"{prefix}coefficients"] = to_numpy(ratio.coefficients)
+    if ratio.centers is not None:
+        arrays[f"{prefix}centers"] = to_numpy(ratio.centers)
 
 
 def load_model(path: PathLike) -> Any:
@@ -247,7 +281,7 @@ def _labels(value: Any) -> bool:
     if type(value) is not list or len(value) != 2 or type(value[0]) is not type(value[1]):
         return False
     known = all(type(label) in (bool, str) or _number(label) for label in value)
-    return known and value[0] < value[1]
+    return known and value[0] != value[1]
 
 
 def _one_of(*allowed: Any) -> Rule:
@@ -284,7 +318,7 @@ _HEADER_RULES: dict[str, Rule] = {
     "params": _of_type("a mapping", dict),
     "n_features": _COUNT,
     "feature_names": _TEXTS,
-    "classes": ("two labels in order", _labels),
+    "classes": ("two different labels", _labels),
     "prior": _UNIT,
     "fitted": _of_type("a mapping", dict),
 }
@@ -295,8 +329,35 @@ _BASIS_RULES: dict[str, Rule] = {
     "width": _POSITIVE,
     "lam": ("null or not negative", lambda value: value is None or _number(value, 0.0)),
 }
+_PART_RULES: dict[str, Rule] = {
+    **_BASIS_RULES,
+    "name": _one_of(*CANDIDATES),
+    "weight": ("between 0 and 1", lambda value: _number(value, 0.0, 1.0)),
+    "score": ("a number", _number),
+    "offset": ("a number", _number),
+    "exponential": _of_type("true or false", bool),
+}
+
+
+def _average(value: Any) -> bool:
+    return value is None or (
+        type(value) is list
+        and 0 < len(value) <= len(CANDIDATES)
+        and all(
+            type(part) is dict
+            and part.keys() == _PART_RULES.keys()
+            and all(holds(part[name]) for name, (_, holds) in _PART_RULES.items())
+            for part in value
+        )
+    )
+
+
 _FITTED_RULES: dict[str, dict[str, Rule]] = {
-    "DensityRatioClassifier": {**_BASIS_RULES, "direction": _one_of(*DIRECTIONS)},
+    "DensityRatioClassifier": {
+        **_BASIS_RULES,
+        "direction": _one_of(*DIRECTIONS),
+        "average": ("null or the parts of an average", _average),
+    },
     "RiskMinimizationClassifier": {
         **_BASIS_RULES,
         "condition": (
@@ -306,8 +367,12 @@ _FITTED_RULES: dict[str, dict[str, Rule]] = {
         "slope": _POSITIVE,
         "loss": _one_of(*SURROGATES),
         "network": _NETWORK,
+        "fallback": _of_type("true or false", bool),
     },
 }
+
+
+_FIRST = {"estimator": "ulsif", "pos_label": None, "n_jobs": None, "scaling": None, "safe": False}
 
 
 def _conform(where: str, values: dict[str, Any], rules: Mapping[str, Rule]) -> None:
@@ -319,19 +384,24 @@ def _conform(where: str, values: dict[str, Any], rules: Mapping[str, Rule]) -> N
             raise ModelFileError(f"{name} must be {what}, got {shown(values[name])}")
 
 
+def _without(rules: Mapping[str, Rule], names: Sequence[str]) -> dict[str, Rule]:
+    return {name: rule for name, rule in rules.items() if name not in names}
+
+
 def _check_header(header: Any) -> None:
     """Refuse a header of which any field is not of its type, in its range and in its place."""
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError("its header names another format")
     rules = {**_HEADER_RULES, "digest": _of_type("text", str)}
-    if _one_of(1)[1](header.get("version")):
-        del rules["digest"], rules["preparation"]  # they came with the second
-    _conform("its header", header, rules)
+    # They came with the second version.
+    new = (*_FIRST, "digest", "preparation", "average", "fallback")
+    new = new if _one_of(1)[1](header.get("version")) else ()
+    _conform("its header", header, _without(rules, new))
     kind, fitted = header["classifier"], header["fitted"]
     parameters = CLASSIFIERS[kind]().get_params(deep=False)
     rules = {name: _PARAMETER_RULES.get(name, _PARAMETER) for name in parameters}
-    _conform("params", header["params"], rules)
-    _conform("fitted", fitted, _FITTED_RULES[kind])
+    _conform("params", header["params"], _without(rules, new))
+    _conform("fitted", fitted, _without(_FITTED_RULES[kind], new))
     n_names, n_features = len(header["feature_names"]), header["n_features"]
     preparation = header.get("preparation")
     if preparation is not None:
@@ -361,7 +431,11 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    params, fitted, d = {**header["params"], "gpu": -1}, header["fitted"], header["n_features"]
+    # What the first version did not have is as it was then.
+    params = {**(_FIRST if header["version"] == 1 else {}), **header["params"], "gpu": -1}
+    fitted, d = header["fitted"], header["n_features"]
+    known = CLASSIFIERS[header["classifier"]]().get_params(deep=False)
+    params = {name: value for name, value in params.items() if name in known}
     if params.get("model") is not None:
         params["model"] = _new_network(params["model"], arrays)
     classifier = CLASSIFIERS[header["classifier"]](**params)
@@ -380,28 +454,79 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         # Only the first step sees the table: what it makes of it are arrays without names.
         used[0][1].feature_names_in_ = np.array(header["feature_names"], dtype=object)
     width, lam = (np.nan if fitted[name] is None else fitted[name] for name in ("width", "lam"))
-    if isinstance(classifier, DensityRatioClassifier):
-        coefficients, centers = arrays.pop("coefficients"), arrays.pop("centers", None)
-        b = d + 1 if centers is None else len(_centers(centers, d, width))
-        classifier.ratio_ = ULSIF.restore(_shaped(coefficients, (b,)), d, centers, width, lam)
-        classifier.direction_ = fitted["direction"]
+    if isinstance(classifier, RiskMinimizationClassifier):
+        _restore_risk(classifier, fitted, arrays, width, lam)
     else:
-        classifier.condition_ = Condition(*fitted["condition"])
-        classifier.width_, classifier.lam_, classifier.loss_ = width, lam, fitted["loss"]
-        classifier.slope_ = np.nan if fitted["slope"] is None else fitted["slope"]
-        network = fitted["network"] and _new_network(fitted["network"], arrays)
-        names = [name for name in arrays if name.startswith("model/")]
-        state = {name.removeprefix("model/"): arrays.pop(name) for name in names}
-        classifier.model_ = _model(network, state, d, width)
+        classifier.direction_ = fitted["direction"]
+        if fitted.get("average") is None:
+            classifier.ratio_ = _basis("", arrays, d, width, lam)
+        else:
+            _restore_average(classifier, fitted["average"], arrays, d)
     if arrays:
         raise ModelFileError(f"it has an unknown array {sorted(arrays)[0]!r}")
     return classifier if len(used) == 1 else Pipeline(used)
 
 
-def _scaler(arrays: dict[str, np.ndarray], d: int) -> StandardScaler:
+def _restore_risk(
+    classifier: Any,
+    fitted: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    width: float,
+    lam: float,
+) -> None:
+    d = classifier.n_features_in_
+    classifier.condition_ = Condition(*fitted["condition"])
+    classifier.width_, classifier.lam_, classifier.loss_ = width, lam, fitted["loss"]
+    classifier.slope_ = np.nan if fitted["slope"] is None else fitted["slope"]
+    classifier.fallback_ = fitted.get("fallback", False)
+    classifier.mean_ = classifier.scale_ = None
+    if "features/mean" in arrays:
+        inner = _scaler(arrays, d, "features")
+        classifier.mean_, classifier.scale_ = inner.mean_, inner.scale_
+    network = fitted["network"] and _new_network(fitted["network"], arrays)
+    names = [name for name in arrays if name.startswith("model/")]
+    state = {name.removeprefix("model/"): arrays.pop(name) for name in names}
+    classifier.model_ = _model(network, state, d, width)
+
+
+def _basis(prefix: str, arrays: dict[str, np.ndarray], d: int, width: float, lam: float) -> Any:
+    coefficients = arrays.pop(f"{prefix}coefficients")
+    centers = arrays.pop(f"{prefix}centers", None)
+    b = d + 1 if centers is None else len(_centers(centers, d, width))
+    return ULSIF.restore(_shaped(coefficients, (b,)), d, centers, width, lam)
+
+
+def _restore_average(
+    classifier: Any, parts: list[dict[str, Any]], arrays: dict[str, np.ndarray], d: int
+) -> None:
+    ratios, calibrations = [], []
+    for place, part in enumerate(parts):
+        prefix = f"part{place}/"
+        numbers = [np.nan if part[name] is None else part[name] for name in ("width", "lam")]
+        expansion = _basis(prefix, arrays, d, *numbers)
+        scaler = _scaler(arrays, d, prefix.rstrip("/"))
+        exponential, offset = part["exponential"], float(part["offset"])
+        ratios.append(PlainRatio(expansion, scaler.mean_, scaler.scale_, offset, exponential))
+        knots, values = arrays.pop(f"{prefix}knots"), arrays.pop(f"{prefix}values")
+        _shaped(values, (len(knots),))
+        falls = (np.diff(knots) < 0).any() or (np.diff(values) < 0).any()
+        if knots.ndim != 1 or len(knots) == 0 or falls or values[0] <= 0:
+            raise ModelFileError("its calibration must be an increasing function")
+        calibrations.append(Calibration(knots, values))
+    names = tuple(part["name"] for part in parts)
+    distinct("its candidates", names)
+    weights = np.array([float(part["weight"]) for part in parts])
+    classifier.ratio_ = RatioAverage(names, tuple(ratios), tuple(calibrations), weights)
+    classifier.candidates_ = {
+        part["name"]: {"score": float(part["score"]), "weight": float(part["weight"])}
+        for part in parts
+    }
+
+
+def _scaler(arrays: dict[str, np.ndarray], d: int, name: str = "scaler") -> StandardScaler:
     scaler = StandardScaler()
-    scaler.mean_ = _shaped(arrays.pop("scaler/mean"), (d,))
-    scaler.scale_ = _shaped(arrays.pop("scaler/scale"), (d,))
+    scaler.mean_ = _shaped(arrays.pop(f"{name}/mean"), (d,))
+    scaler.scale_ = _shaped(arrays.pop(f"{name}/scale"), (d,))
     if not (scaler.scale_ > 0).all():
         raise ModelFileError("its scale must be positive")
     scaler.var_, scaler.n_features_in_ = scaler.scale_**2, d

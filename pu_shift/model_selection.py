@@ -33,6 +33,7 @@ class CrossValidation:
     risks: np.ndarray  # (conditions, λ), averaged over the folds
     weights: Any  # (features, conditions, λ, folds + 1)
     biases: Any  # (conditions, λ, folds + 1)
+    progress: np.ndarray  # (recorded steps, conditions, λ, folds + 1) training risks
 
     def held_out_scores(
         self, features: Sequence[Any], folds: Sequence[np.ndarray], place: tuple[int, int]
@@ -52,12 +53,13 @@ def cross_validate(
     risk: Risk,
     lams: np.ndarray,
     criterion: str | Loss | None = None,
+    record: Sequence[int] = (),
     **training: Any,
 ) -> CrossValidation:
     """Train conditions × λ × (folds + the final model) as the columns of one link.
 
-    ``features`` and ``folds`` are those of P and of U, ``criterion`` is the loss of the held-out
-    risk (by default the training loss), ``training`` goes to :func:`train`.
+    ``features`` and ``folds`` are those of P and of U, ``criterion`` is the loss of the
+    held-out risk (by default the training loss); the rest goes to :func:`train`.
     """
     conditions, n_folds = risk.conditions, int(folds[0].max()) + 1
     shape = (len(conditions), len(lams), n_folds + 1)
@@ -67,7 +69,7 @@ def cross_validate(
     repeats = (1, len(conditions) * len(lams))
     weights = [np.tile(training_weights(fold, n_folds, model.W.dtype), repeats) for fold in folds]
     features_p, features_u = features
-    train(
+    result = train(
         model,
         features_p,
         features_u,
@@ -75,7 +77,7 @@ def cross_validate(
         lam=np.tile(np.repeat(lams, n_folds + 1), len(conditions)),
         weights_p=weights[0],
         weights_u=weights[1],
-        record=(),
+        record=record,
         **training,
     )
     W, b = model.W.array.reshape(-1, *shape), model.b.array.reshape(shape)
@@ -89,7 +91,8 @@ def cross_validate(
         left = (take_rows(X, np.flatnonzero(fold == k)) for X, fold in zip(features, folds))
         with chainer.no_backprop_mode():
             by_fold.append(to_numpy(held_out(*(X @ of_fold[0] + of_fold[1] for X in left)).array))
-    return CrossValidation(np.mean(by_fold, axis=0).reshape(shape[:2]), W, b)
+    risks = np.mean(by_fold, axis=0).reshape(shape[:2])
+    return CrossValidation(risks, W, b, result.risks.reshape(-1, *shape))
 
 
 class PURiskScorer:
@@ -102,9 +105,9 @@ class PURiskScorer:
         estimator's own training loss, ``'squared'`` if it has none (ready as
         ``surrogate_scorer``).
     condition
-        The condition to judge by; by default that of the estimator, or of the last step of a
-        pipeline. Give it when the condition itself or an estimated prior is searched over, for
-        risks under different conditions cannot be compared.
+        The condition to judge by; by default that of the estimator, of the last step of a
+        pipeline or of a search's best estimator. Give it when the condition itself or an
+        estimated prior is searched over, for risks under different conditions cannot be compared.
 
     Examples
     --------
@@ -139,11 +142,8 @@ class PURiskScorer:
         float
             Minus the risk.
         """
-        last = estimator[-1] if hasattr(estimator, "steps") else estimator
-        condition = self.condition or getattr(last, "condition", None)
-        if not isinstance(condition, Condition):
-            name = type(last).__name__
-            raise ValueError(f"condition must be given to the scorer: {name} has none")
+        last = _innermost(estimator)
+        condition = self.condition if self.condition is not None else _condition_of(last)
         loss = self.loss if self.loss is not None else getattr(last, "loss", "squared")
         one_of("loss", loss, LOSSES)
         positive = np.asarray(y) == estimator.classes_[1]
@@ -155,8 +155,32 @@ class PURiskScorer:
         kind = "pu-shift-asym"
         return -float(evaluate_risk(margins[positive], margins[~positive], condition, loss, kind))
 
+    @property
+    def _score_func(self) -> Any:
+        # What TunedThresholdClassifierCV asks of a scorer.
+        raise ValueError(
+            "scoring: a PU risk tunes no threshold, for test_prior and alpha set it exactly; "
+            "search other parameters by GridSearchCV"
+        )
+
     def __repr__(self) -> str:
         return f"PURiskScorer(loss={self.loss!r}, condition={self.condition!r})"
+
+
+def _innermost(estimator: Any) -> Any:
+    """Return the classifier inside of searches and pipelines."""
+    if hasattr(estimator, "best_estimator_"):
+        return _innermost(estimator.best_estimator_)
+    return _innermost(estimator[-1]) if hasattr(estimator, "steps") else estimator
+
+
+def _condition_of(estimator: Any) -> Condition:
+    condition = getattr(estimator, "condition", None)
+    if not isinstance(condition, Condition):
+        raise ValueError(
+            f"condition must be given to the scorer: {type(estimator).__name__} has none"
+        )
+    return condition
 
 
 def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition) -> np.ndarray:

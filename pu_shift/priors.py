@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pu_shift._checks import one_of, open_unit
+import numpy as np
+
+from pu_shift._checks import one_of, open_unit, positive
 
 DIRECTIONS = ("p/u", "u/p")
 
@@ -264,6 +266,82 @@ class Condition:
         object.__setattr__(self, "prior", prior)
         object.__setattr__(self, "test_prior", open_unit("test_prior", test_prior))
         object.__setattr__(self, "alpha", open_unit("alpha", self.alpha))
+
+    @classmethod
+    def from_costs(
+        cls,
+        prior: float,
+        test_prior: float | None = None,
+        *,
+        false_positive: float,
+        false_negative: float,
+    ) -> Condition:
+        r"""Return the condition in which errors have these costs.
+
+        .. math:: \alpha = \frac{c_\mathrm{fp}}{c_\mathrm{fp} + c_\mathrm{fn}}
+
+        Parameters
+        ----------
+        prior, test_prior
+            π and π′, as for the class.
+        false_positive, false_negative
+            What a false alarm and what a miss cost, in any unit, for instance money.
+
+        Returns
+        -------
+        Condition
+            Only the ratio of the costs matters to it; :meth:`expected_cost` takes them again.
+
+        Examples
+        --------
+        >>> round(Condition.from_costs(0.3, 0.1, false_positive=5, false_negative=200).alpha, 6)
+        0.02439
+        """
+        false_positive = positive("false_positive", false_positive)
+        false_negative = positive("false_negative", false_negative)
+        return cls(prior, test_prior, false_positive / (false_positive + false_negative))
+
+    def expected_cost(
+        self, posterior: Any, *, false_positive: float, false_negative: float, cases: float = 1000.0
+    ) -> float:
+        r"""Cost to expect of the decisions of least cost, per so many cases.
+
+        Where the posterior q exceeds α a case is called positive, and 1 − q is the chance that
+        this is wrong; elsewhere the chance is q:
+
+        .. math:: \frac{\mathrm{cases}}{n}\sum_i
+            \left(c_\mathrm{fp}(1 - q_i)[q_i > \alpha] + c_\mathrm{fn}\,q_i[q_i \le \alpha]\right)
+
+        Parameters
+        ----------
+        posterior
+            (n,) probabilities of the positive class at π′, as ``predict_proba`` gives them.
+        false_positive, false_negative
+            What a false alarm and what a miss cost.
+        cases
+            How many cases the cost is of.
+
+        Returns
+        -------
+        float
+            The cost in the unit of the two costs.
+
+        Examples
+        --------
+        >>> costs = {"false_positive": 5, "false_negative": 200}
+        >>> condition = Condition.from_costs(0.3, 0.1, **costs)
+        >>> round(condition.expected_cost([0.0, 0.01, 0.5, 1.0], **costs), 6)
+        1125.0
+        """
+        false_positive = positive("false_positive", false_positive)
+        false_negative = positive("false_negative", false_negative)
+        posterior = np.asarray(posterior, dtype=np.float64)
+        if posterior.size == 0 or not ((posterior >= 0.0) & (posterior <= 1.0)).all():
+            raise ValueError("posterior must be probabilities between 0 and 1")
+        wrong = np.where(
+            posterior > self.alpha, false_positive * (1.0 - posterior), false_negative * posterior
+        )
+        return positive("cases", cases) * float(wrong.mean())
 
     @property
     def prior_unif(self) -> float:

@@ -85,3 +85,40 @@ def test_ordinary_chainer_code_trains_the_same_models(load, loss):
     parameters[peer][:, -1] *= 1.1
     with pytest.raises(AssertionError, match="differs from ours by"):
         training.check(problem, peer, parameters)
+
+
+def test_the_guide_shows_what_practice_measured(load):
+    page = (ROOT / "docs" / "which_method.md").read_text(encoding="utf-8")
+    rows = json.loads((FOLDER / "practice.json").read_text(encoding="utf-8"))["rows"]
+    assert load("practice").render(rows) in page
+    assert len({row["dataset"] for row in rows}) >= 8
+    assert len({row["seed"] for row in rows}) >= 3
+
+
+def test_practice_keeps_rows_apart_and_the_prior(load):
+    practice = load("practice")
+    X = np.arange(1000.0)[:, None]
+    positive = np.arange(1000) < 400
+    for prior in (0.3, 0.7):
+        P, U, test_p, test_n = practice.draw(X, positive, prior, seed=0)
+        used = np.concatenate([P, U, test_p, test_n])[:, 0]
+        assert len(set(used)) == len(used)
+        assert (P < 400).all()
+        assert (test_p < 400).all()
+        assert (test_n >= 400).all()
+        assert (U < 400).mean() == pytest.approx(prior, abs=0.01)
+        assert len(U) == 4 * len(P)
+
+
+def test_practice_runs_on_a_small_dataset(load, tmp_path, capsys):
+    practice = load("practice")
+    out = tmp_path / "practice.json"
+    assert practice.main(["--seeds", "1", "--datasets", "wine", "--out", str(out)]) == 0
+    rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
+    assert {row["method"] for row in rows} >= {*practice.OURS, *practice.SIMPLE, practice.CONSTANT}
+    assert len(rows) == 5 * len({row["method"] for row in rows})
+    for row in rows:
+        if row["method"] == practice.CONSTANT:
+            likelier = max(row["test_prior"], 1 - row["test_prior"])
+            assert row["accuracy"] == pytest.approx(100 * likelier)
+    assert practice.render(rows) == capsys.readouterr().out

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,9 +24,17 @@ from pu_shift import (
     RiskMinimizationClassifier,
 )
 from pu_shift._chainer import chainer
-from pu_shift.classifiers import SURROGATES, LabelWarning
+from pu_shift.classifiers import (
+    SURROGATES,
+    FallbackWarning,
+    LabelWarning,
+    NonConvexWarning,
+    _zero_one_risk,
+)
 from pu_shift.device import DeviceError
+from pu_shift.model_file import load_model, save_model
 from pu_shift.model_selection import surrogate_scorer, zero_one_scorer
+from pu_shift.ulsif import GridEdgeWarning
 from tests.mixtures import mixture, posterior, pu_samples
 
 PRIOR = 0.3
@@ -34,7 +44,9 @@ FAST = {"lams": [1e-3, 1e-1], "n_steps": 400, "learning_rate": 0.02}
 RATIO = {"widths": [1.0, 2.0], "lams": [1e-3, 1e-2, 1e-1, 1.0]}
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pu_shift.ulsif.GridEdgeWarning", "ignore::pu_shift.classifiers.LabelWarning"
+    "ignore::pu_shift.ulsif.GridEdgeWarning",
+    "ignore::pu_shift.classifiers.LabelWarning",
+    "ignore::sklearn.exceptions.ConvergenceWarning",
 )
 
 
@@ -47,8 +59,9 @@ def ratio():
 # `poor_score`, which the test after this one makes up for.
 @parametrize_with_checks(
     [
-        DensityRatioClassifier(),
+        DensityRatioClassifier(estimator="ulsif"),
         DensityRatioClassifier(prior=0.5),
+        DensityRatioClassifier(prior=0.5, estimator=LogisticRegression()),
         DensityRatioClassifier(prior=0.5, direction="u/p", basis="linear"),
         RiskMinimizationClassifier(prior=0.5, n_steps=50),
         RiskMinimizationClassifier(prior=0.5, n_steps=10, loss="double_hinge", basis="gaussian"),
@@ -58,7 +71,9 @@ def ratio():
     ]
 )
 # Some of their rows are a hundred standard deviations from 0.
-@pytest.mark.filterwarnings("ignore::pu_shift.kernels.ScaleWarning")
+@pytest.mark.filterwarnings(
+    "ignore::pu_shift.kernels.ScaleWarning", "ignore::pu_shift.classifiers.FallbackWarning"
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -139,7 +154,7 @@ def test_the_usual_labels_need_no_warning(labels):
 
 @pytest.mark.parametrize("model", [None, MLP(1, 4, 1)])
 def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
-    classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20)
+    classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20, safe=False)
     before = classifier.fit_pu(X_P, X_U).predict_proba(GRID)
     classifier.set_params(test_prior=0.9, learning_rate=1e300)
     with pytest.raises(ValueError, match="diverged|learning_rate"), np.errstate(all="ignore"):
@@ -150,7 +165,7 @@ def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
 
 
 def test_scores_of_one_loss_are_not_read_as_those_of_another():
-    classifier = RiskMinimizationClassifier(PRIOR, n_steps=20).fit_pu(X_P, X_U)
+    classifier = RiskMinimizationClassifier(PRIOR, n_steps=20, safe=False).fit_pu(X_P, X_U)
     classifier.set_params(loss="logistic")
     with pytest.raises(NotFittedError, match="^loss was 'squared' in fit and is now 'logistic'"):
         classifier.predict_proba(GRID)
@@ -322,7 +337,7 @@ MANY = [Condition(PRIOR, 0.6), Condition(PRIOR, 0.3, 0.2), {"test_prior": 0.8}]
     ],
 )
 def test_fit_many_is_a_fit_for_each_condition(options):
-    classifier = RiskMinimizationClassifier(PRIOR, n_steps=60, **options)
+    classifier = RiskMinimizationClassifier(PRIOR, n_steps=60, safe=False, **options)
     fitted = classifier.fit_many(X_P, X_U, MANY)
     assert not hasattr(classifier, "model_")
     for one, condition in zip(fitted, [*MANY[:2], Condition(PRIOR, 0.8)]):
@@ -343,7 +358,7 @@ def test_fit_many_is_a_fit_for_each_condition(options):
 
 
 def test_fit_many_estimates_a_prior_that_is_not_given_once():
-    fitted = RiskMinimizationClassifier(n_steps=5).fit_many(
+    fitted = RiskMinimizationClassifier(n_steps=5, safe=False).fit_many(
         X_P, X_U, [{"test_prior": 0.3}, {"alpha": 0.1}]
     )
     assert fitted[0].prior_ == fitted[1].prior_
@@ -428,7 +443,11 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
         (RiskMinimizationClassifier(0.5, alpha=2), "alpha must lie strictly between 0 and 1"),
         (RiskMinimizationClassifier(0.5, loss="zero_one"), "loss must be one of"),
         (RiskMinimizationClassifier(0.5, basis="tree"), "basis must be one of"),
-        (RiskMinimizationClassifier(0.5, correction="nn"), "correction must be one of None, 'max'"),
+        (
+            RiskMinimizationClassifier(0.5, correction="nn"),
+            "correction must be one of 'auto', None",
+        ),
+        (RiskMinimizationClassifier(0.5, scaling="minmax"), "scaling must be one of 'auto'"),
         (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
         (RiskMinimizationClassifier(0.5, lams=-1.0), "lams must be finite numbers >= 0"),
         (RiskMinimizationClassifier(0.5, basis="gaussian", widths=[0]), "widths must be finite"),
@@ -473,7 +492,7 @@ def test_pipeline_grid_search_and_feature_names():
     )
     assert low < high
     risks = GridSearchCV(
-        RiskMinimizationClassifier(PRIOR, 0.6, n_steps=200, learning_rate=0.02),
+        RiskMinimizationClassifier(PRIOR, 0.6, n_steps=200, learning_rate=0.02, safe=False),
         {"lams": [0.0, 100.0]},
         scoring=surrogate_scorer,
         cv=3,
@@ -489,3 +508,100 @@ def test_float32_rows_stay_float32():
     assert classifier.decision_function(GRID.astype(np.float32)).dtype == np.float32
     mixed = classifier.fit_pu(X_P, X_U.astype(np.float32)).decision_function(GRID)
     assert mixed.dtype == np.float64
+
+
+@pytest.mark.parametrize(("test_prior", "correction"), [(0.3, None), (0.8, None), (0.1, "ascent")])
+def test_the_automatic_correction_follows_the_theorems(test_prior, correction):
+    options = {"test_prior": test_prior, "lams": 0.01, "n_steps": 300}
+    own, forced = (
+        RiskMinimizationClassifier(PRIOR, correction=c, safe=False, **options).fit_pu(X_P, X_U)
+        for c in ("auto", correction)
+    )
+    assert Condition(PRIOR, test_prior).is_convex == (correction is None)
+    np.testing.assert_array_equal(own.decision_function(GRID), forced.decision_function(GRID))
+
+
+def test_an_unbiased_risk_that_is_not_convex_is_warned_of():
+    classifier = RiskMinimizationClassifier(PRIOR, 0.15, correction=None, **FAST)
+    with pytest.warns(NonConvexWarning, match="^the unbiased risk is not convex"):
+        classifier.fit_pu(X_P, X_U)
+
+
+@pytest.mark.parametrize("loss", ["squared", "double_hinge", "logistic", "modified_huber"])
+@pytest.mark.parametrize("test_prior", [0.2, 0.6])
+def test_a_model_that_knows_nothing_becomes_the_best_constant(loss, test_prior):
+    rng = np.random.default_rng(0)
+    X_p, X_u = rng.normal(size=(60, 2)), rng.normal(size=(240, 2))
+    classifier = RiskMinimizationClassifier(0.3, test_prior, loss=loss, n_steps=50)
+    with pytest.warns(FallbackWarning, match="^the model was replaced by a constant"):
+        classifier.fit_pu(X_p, X_u)
+    assert classifier.fallback_
+    assert set(classifier.predict(X_u)) == {1 if test_prior > 0.5 else -1}
+    np.testing.assert_allclose(classifier.predict_proba(X_u)[:, 1], test_prior)
+
+
+def test_a_model_that_knows_something_stays():
+    for test_prior in (0.1, 0.3, 0.9):
+        classifier = RiskMinimizationClassifier(PRIOR, test_prior, **FAST).fit_pu(X_P, X_U)
+        assert not classifier.fallback_
+        X, y = mixture(4000, test_prior, np.random.default_rng(1))
+        assert classifier.score(X, y) > max(test_prior, 1.0 - test_prior)
+
+
+def test_the_zero_one_risk_and_its_error_are_those_of_many_draws():
+    condition, rng = Condition(0.3, 0.6), np.random.default_rng(0)
+    draws = []
+    for _ in range(400):
+        scores_p = mixture(100, 1.0, rng)[0][:, 0]
+        y = np.where(rng.random(400) < 0.3, 1, -1)
+        scores_u = rng.normal(size=400) + y
+        draws.append(_zero_one_risk((scores_p, scores_u), condition))
+    risks, errors = np.transpose(draws)
+    truth = norm.cdf(-1.0)  # both kinds of error
+    assert risks.mean() == pytest.approx(truth, abs=0.01)
+    assert errors.mean() == pytest.approx(risks.std(), rel=0.15)
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+def test_training_that_is_stopped_early_is_warned_of():
+    options = {"lams": 0.0, "learning_rate": 1e-3}
+    with pytest.warns(ConvergenceWarning, match="last tenth of n_steps = 30"):
+        RiskMinimizationClassifier(PRIOR, 0.6, n_steps=30, **options).fit_pu(X_P, X_U)
+    RiskMinimizationClassifier(PRIOR, 0.6, lams=0.0, n_steps=1000).fit_pu(X_P, X_U)
+
+
+@pytest.mark.filterwarnings("error::pu_shift.ulsif.GridEdgeWarning")
+def test_the_largest_lam_is_an_edge():
+    with pytest.warns(GridEdgeWarning, match="^the best of lams is 0.01, the largest"):
+        RiskMinimizationClassifier(PRIOR, 0.6, lams=[1e-2, 1e-3], n_steps=400).fit_pu(
+            X_P[:10], X_U[:40]
+        )
+
+
+@pytest.mark.parametrize("basis", ["linear", "gaussian"])
+def test_features_are_standardised_when_their_scales_differ(basis):
+    X_p, X_u = pu_samples(200, 800, PRIOR, d=2)
+    new = mixture(300, 0.5, np.random.default_rng(4), d=2)[0]
+    options = {"basis": basis, "lams": 0.01, "n_steps": 200, "n_centers": 30}
+    if basis == "gaussian":
+        options["widths"] = 1.0
+    plain = RiskMinimizationClassifier(PRIOR, 0.6, scaling="standard", **options).fit_pu(X_p, X_u)
+    scale, move = np.array([1e4, 1e-3]), np.array([5e5, 2.0])
+    far = RiskMinimizationClassifier(PRIOR, 0.6, **options)
+    far.fit_pu(scale * X_p + move, scale * X_u + move)
+    np.testing.assert_allclose(far.scale_, scale * plain.scale_, rtol=1e-6)
+    np.testing.assert_allclose(
+        far.decision_function(scale * new + move), plain.decision_function(new), atol=1e-4
+    )
+    assert RiskMinimizationClassifier(PRIOR, 0.6, **options).fit_pu(X_p, X_u).mean_ is None
+
+
+def test_inner_scaling_and_a_fallback_are_saved(tmp_path):
+    classifier = RiskMinimizationClassifier(PRIOR, 0.6, scaling="standard", **FAST)
+    classifier.fit_pu(X_P, X_U)
+    save_model(tmp_path / "model.npz", classifier)
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(
+        loaded.decision_function(GRID), classifier.decision_function(GRID)
+    )
+    assert loaded.fallback_ is False

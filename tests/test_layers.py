@@ -22,9 +22,15 @@ LAYERS = {
     ),
     "theory": ("priors", "losses", "risks"),
     "numerics": ("candidates", "kernels", "ulsif", "links", "training"),
-    "learning": ("model_selection", "class_prior", "classifiers"),
-    "use": (
+    "learning": (
+        "model_selection",
+        "class_prior",
+        "ratio_models",
+        "classifiers",
+        "shift_check",
         "_api",
+    ),
+    "use": (
         "row_files",
         "preparation",
         "model_file",

@@ -235,3 +235,54 @@ def test_unknown_direction(method):
         getattr(Condition(0.3), method)(*args)
     with pytest.raises(ValueError, match="direction must be one of"):
         priors.ratio_bounds(0.3, "n/u")
+
+
+@given(unit, unit, st.floats(0.01, 1e4), st.floats(0.01, 1e4))
+def test_costs_in_money_are_the_ratio_of_penalties(
+    prior, test_prior, false_positive, false_negative
+):
+    costs = {"false_positive": false_positive, "false_negative": false_negative}
+    condition = Condition.from_costs(prior, test_prior, **costs)
+    assert condition.alpha / (1.0 - condition.alpha) == pytest.approx(
+        false_positive / false_negative, rel=1e-6
+    )
+    larger = {name: 7.0 * value for name, value in costs.items()}
+    assert Condition.from_costs(prior, test_prior, **larger).alpha == pytest.approx(condition.alpha)
+    q = np.linspace(0.0, 1.0, 51)
+    cost = condition.expected_cost(q, **costs)
+    # No other threshold is cheaper, by brute force.
+    for threshold in (-1.0, *q):
+        other = np.where(q > threshold, false_positive * (1.0 - q), false_negative * q)
+        assert cost <= 1000.0 * other.mean() * (1.0 + 1e-9)
+    assert condition.expected_cost(q, **larger, cases=10) == pytest.approx(0.07 * cost)
+
+
+def test_the_expected_cost_is_what_decisions_cost():
+    rng = np.random.default_rng(0)
+    q = rng.random(200_000)
+    positive = rng.random(len(q)) < q
+    costs = {"false_positive": 5.0, "false_negative": 200.0}
+    condition = Condition.from_costs(0.3, 0.5, **costs)
+    flagged = q > condition.alpha
+    paid = 5.0 * (flagged & ~positive).mean() + 200.0 * (~flagged & positive).mean()
+    assert condition.expected_cost(q, **costs) == pytest.approx(1000.0 * paid, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        ({"false_positive": 0, "false_negative": 1}, "false_positive must be a finite number > 0"),
+        ({"false_positive": 1, "false_negative": "x"}, "false_negative must be a number"),
+    ],
+)
+def test_bad_costs_are_named(costs, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Condition.from_costs(0.3, **costs)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        Condition(0.3).expected_cost([0.5], **costs)
+
+
+@pytest.mark.parametrize("posterior", [[], [1.5], [float("nan")]])
+def test_a_cost_is_of_probabilities(posterior):
+    with pytest.raises(ValueError, match="^posterior must be probabilities"):
+        Condition(0.3).expected_cost(posterior, false_positive=1, false_negative=1)

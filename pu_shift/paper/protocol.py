@@ -198,6 +198,7 @@ class Protocol:
         if "uLSIF" in method:
             return DensityRatioClassifier(
                 direction=method[:3],
+                estimator="ulsif",
                 basis="linear" if method.endswith("-Lin") else "gaussian",
                 n_centers=self.n_centers,
                 width_factors=self.width_factors,
@@ -212,6 +213,8 @@ class Protocol:
             correction=self.correction,
             n_centers=self.ker_centers,
             width_factors=self.ker_width_factors,
+            scaling=None,
+            safe=False,
             lams=self.ker_lams if kernel else self.lin_lams,
             criterion=self.criterion,
             n_steps=self.n_steps,
