@@ -40,9 +40,11 @@ GRIDS = {
     "⅔, 3/2": (2 / 3, 3 / 2),
 }
 RULES = {
-    "each draw": ["dataset", "prior", "trial"],
-    "ten draws of each prior": ["dataset", "prior"],
-    "once per dataset": ["dataset"],
+    "each draw": ("most", ["dataset", "prior", "trial"]),
+    "mean score of the ten draws of a prior": ("mean", ["dataset", "prior"]),
+    "mean score of all draws of a dataset": ("mean", ["dataset"]),
+    "most of the ten draws of a prior": ("most", ["dataset", "prior"]),
+    "most of all draws of a dataset": ("most", ["dataset"]),
 }
 PLAIN = Protocol(ker_lams=(0.0,), ker_width_factors=WIDTHS)
 
@@ -92,11 +94,16 @@ def _named(name: str, call: tuple) -> tuple[str, pd.DataFrame]:
     return name, function(*arguments, **options)
 
 
-def chosen(scores: pd.DataFrame, widths: Sequence[float], by: list[str]) -> pd.DataFrame:
-    """Return the width of the least mean score in each group."""
+def chosen(scores: pd.DataFrame, widths: Sequence[float], how: str, by: list[str]) -> pd.DataFrame:
+    """Return the width of each group: of the least mean score, or the best of most draws."""
     mine = scores[np.isclose(scores["factor"].to_numpy()[:, None], widths).any(axis=1)]
-    means = mine.groupby([*by, "factor"])["score"].mean().reset_index()
-    return means.loc[means.groupby(by)["score"].idxmin(), [*by, "factor"]]
+    if how == "mean":
+        means = mine.groupby([*by, "factor"])["score"].mean().reset_index()
+        return means.loc[means.groupby(by)["score"].idxmin(), [*by, "factor"]]
+    best = mine.loc[mine.groupby(["dataset", "prior", "trial"])["score"].idxmin()]
+    votes = best.groupby([*by, "factor"]).size().rename("votes").reset_index()
+    # Of a tie the wider one, which is the last.
+    return votes.sort_values(["votes", "factor"]).groupby(by).tail(1)[[*by, "factor"]]
 
 
 def judged(trials: pd.DataFrame) -> dict[str, float]:
@@ -126,8 +133,8 @@ def short_list(folder: Path, seed: int, trials: int, jobs: int) -> list[dict[str
     fitted = gather(folder / f"seed{seed}" / "fits", fits, jobs)
     scores = gather(folder / f"seed{seed}" / "scores", draws, jobs)
     rows = []
-    for (grid, widths), (rule, by) in product(GRIDS.items(), RULES.items()):
-        choice = chosen(scores, widths, by)
+    for (grid, widths), (rule, (how, by)) in product(GRIDS.items(), RULES.items()):
+        choice = chosen(scores, widths, how, by)
         # Read from CSV the factors are equal to the last bit.
         trials_of_choice = fitted.merge(choice, on=list(choice))
         figures = judged(trials_of_choice)
