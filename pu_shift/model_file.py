@@ -318,7 +318,7 @@ _HEADER_RULES: dict[str, Rule] = {
     "params": _of_type("a mapping", dict),
     "n_features": _COUNT,
     "feature_names": _TEXTS,
-    "classes": ("two different labels", _labels),
+    "classes": ("two labels in order", _labels),
     "prior": _UNIT,
     "fitted": _of_type("a mapping", dict),
 }
@@ -388,6 +388,13 @@ def _without(rules: Mapping[str, Rule], names: Sequence[str]) -> dict[str, Rule]
     return {name: rule for name, rule in rules.items() if name not in names}
 
 
+def _in_order(header: Mapping[str, Any]) -> bool:
+    """Whether the positive class is the greater label, or the one that ``pos_label`` names."""
+    low, high = header["classes"]
+    own = header["params"].get("pos_label")
+    return low < high or (type(own) is type(high) and own == high)
+
+
 def _check_header(header: Any) -> None:
     """Refuse a header of which any field is not of its type, in its range and in its place."""
     if not isinstance(header, dict) or header.get("format") != FORMAT:
@@ -402,6 +409,8 @@ def _check_header(header: Any) -> None:
     rules = {name: _PARAMETER_RULES.get(name, _PARAMETER) for name in parameters}
     _conform("params", header["params"], _without(rules, new))
     _conform("fitted", fitted, _without(_FITTED_RULES[kind], new))
+    if not _in_order(header):
+        raise ModelFileError(f"classes must be two labels in order, got {header['classes']}")
     n_names, n_features = len(header["feature_names"]), header["n_features"]
     preparation = header.get("preparation")
     if preparation is not None:

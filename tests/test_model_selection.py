@@ -31,7 +31,9 @@ def test_the_zero_one_score_estimates_the_cost_on_labelled_test_data(test_prior,
 
 
 def test_the_surrogate_score_is_the_risk_of_the_training_loss():
-    classifier = RiskMinimizationClassifier(PRIOR, 0.6, loss="logistic", n_steps=99).fit(X, Y)
+    classifier = RiskMinimizationClassifier(
+        PRIOR, 0.6, loss="logistic", n_steps=99, safe=False
+    ).fit(X, Y)
     scores = classifier.decision_function(X)
     risk = evaluate_risk(scores[Y == 1], scores[Y == 0], Condition(PRIOR, 0.6), "logistic")
     assert surrogate_scorer(classifier, X, Y) == pytest.approx(-float(risk))
@@ -52,7 +54,9 @@ def test_posteriors_become_the_score_that_minimises_the_loss(loss):
 def test_posteriors_are_put_on_the_scale_of_the_loss(loss):
     # By its own loss a well specified minimiser is best: its posterior, turned
     # into a margin, must give the margin back.
-    trained = RiskMinimizationClassifier(PRIOR, 0.6, 0.4, loss="logistic", n_steps=400).fit(X, Y)
+    trained = RiskMinimizationClassifier(
+        PRIOR, 0.6, 0.4, loss="logistic", n_steps=400, safe=False
+    ).fit(X, Y)
     scores = trained.decision_function(X)
     condition = trained.condition_
     posterior = 1.0 / (1.0 + np.exp(-scores))

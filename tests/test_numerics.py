@@ -297,7 +297,9 @@ class TestPriors:
         X_p, X_u = samples()
         for estimator in (
             DensityRatioClassifier(prior, 0.5, basis=basis),
-            RiskMinimizationClassifier(prior, 0.5, basis=basis, n_steps=100, n_centers=20),
+            RiskMinimizationClassifier(
+                prior, 0.5, basis=basis, n_steps=100, n_centers=20, safe=False
+            ),
         ):
             estimator.fit_pu(X_p, X_u)
             assert np.isfinite(estimator.decision_function(X_u)).all()
@@ -351,7 +353,7 @@ class TestTraining:
     def test_a_training_that_diverges_is_said(self, model, factor, rate):
         X_p, X_u = (factor * X for X in samples(dtype=np.float32))
         classifier = RiskMinimizationClassifier(
-            0.4, 0.6, model=model, n_steps=50, learning_rate=rate
+            0.4, 0.6, model=model, scaling=None, n_steps=50, learning_rate=rate
         )
         with pytest.raises(ValueError, match="must be scaled, or learning_rate lowered"):
             classifier.fit_pu(X_p, X_u)
@@ -392,7 +394,10 @@ class TestClassifiers:
         X_p, X_u = samples()
         for make, options in (
             (DensityRatioClassifier, {}),
-            (RiskMinimizationClassifier, {"basis": "gaussian", "n_steps": 60, "n_centers": 20}),
+            (
+                RiskMinimizationClassifier,
+                {"basis": "gaussian", "n_steps": 60, "n_centers": 20, "safe": False},
+            ),
         ):
             plain = make(0.4, 0.6, **options).fit_pu(X_p, X_u)
             scaled = make(0.4, 0.6, **options).fit_pu(factor * X_p, factor * X_u)
@@ -412,7 +417,9 @@ class TestClassifiers:
 LINEAR = {
     "ULSIF": lambda *rows: ULSIF(*rows, basis="linear"),
     "ratio": lambda *rows: DensityRatioClassifier(0.4, basis="linear").fit_pu(*rows),
-    "risk": lambda *rows: RiskMinimizationClassifier(0.4, n_steps=20).fit_pu(*rows),
+    "risk": lambda *rows: RiskMinimizationClassifier(
+        0.4, scaling=None, n_steps=20, safe=False
+    ).fit_pu(*rows),
 }
 
 
@@ -458,7 +465,7 @@ class TestScale:
 @pytest.mark.parametrize("make", [DensityRatioClassifier, RiskMinimizationClassifier])
 def test_the_gaussian_basis_bears_any_scale_that_its_precision_holds(make):
     X_p, X_u = samples()
-    options = {} if make is DensityRatioClassifier else {"n_steps": 60}
+    options = {} if make is DensityRatioClassifier else {"n_steps": 60, "safe": False}
     plain, tiny, far = (
         make(0.4, basis="gaussian", **options).fit_pu(*rows).decision_function(rows[1])
         for rows in ((X_p, X_u), (1e-30 * X_p, 1e-30 * X_u), (X_p + 1e8, X_u + 1e8))

@@ -216,9 +216,11 @@ def test_networks(on, correction):
     [
         DensityRatioClassifier(0.3, 0.6, n_centers=20),
         DensityRatioClassifier(direction="u/p", basis="linear"),
-        RiskMinimizationClassifier(0.3, 0.6, n_steps=50),
-        RiskMinimizationClassifier(0.3, 0.6, 0.2, "double_hinge", "gaussian", "ascent", n_steps=50),
-        RiskMinimizationClassifier(0.3, 0.6, model=MLP(3, 8, 1), n_steps=20),
+        RiskMinimizationClassifier(0.3, 0.6, n_steps=50, safe=False),
+        RiskMinimizationClassifier(
+            0.3, 0.6, 0.2, "double_hinge", "gaussian", "ascent", n_steps=50, safe=False
+        ),
+        RiskMinimizationClassifier(0.3, 0.6, model=MLP(3, 8, 1), n_steps=20, safe=False),
     ],
     ids=["p/u", "u/p", "linear", "gaussian", "network"],
 )
