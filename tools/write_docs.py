@@ -7,6 +7,7 @@ made anew from the committed results. `--check` only says which files differ.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import re
 import sys
@@ -235,13 +236,12 @@ def short_list_block() -> str:
     return markdown(head, rows)
 
 
-def speed_block() -> str:
-    """Return the tables of the benchmarks."""
+def benchmark_block(module: str, results: str, key: str | None = None) -> str:
+    """Return the tables that a module of benchmarks/ makes of its results."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
-    from report import render
-
-    results = (ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8")
-    return render(json.loads(results)).strip()
+    content = json.loads((ROOT / "benchmarks" / results).read_text(encoding="utf-8"))
+    rows = content if key is None else content[key]
+    return importlib.import_module(module).render(rows).strip()
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -256,7 +256,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "equivalence": equivalence_block,
     "estimated": estimated_block,
     "short_list": short_list_block,
-    "speed": speed_block,
+    "speed": lambda: benchmark_block("report", "results.json"),
+    "practice": lambda: benchmark_block("practice", "practice.json", "rows"),
 }
 
 
