@@ -35,9 +35,9 @@ N_FOLDS = 5
 N_TREES = 150
 # Of BBE: the confidence of its bound, and the authors' factor on it (Garg et al., 2021).
 BBE_DELTA, BBE_GAMMA = 0.1, 0.01
-# Of the ROC posterior: candidates of π, of the distance a of the classes and of the ratio b of
-# their spreads (with its prior weights), the number of bins, and the weight of the likelihood with which 95 % intervals
-# hold the truth in 95 % of made-up samples (``benchmarks/priors.py --calibrate``).
+# Of the ROC posterior: candidates of π, of the distance a of the classes, and of the ratio b of
+# their spreads with its prior weights; the number of bins; and the weight of the likelihood with
+# which 95 % intervals hold the truth in 95 % of made-up samples (benchmarks/priors.py).
 PRIORS = np.linspace(0.005, 0.995, 199)
 DISTANCES = np.linspace(0.1, 5.0, 50)
 SPREADS = {0.6: 0.1, 0.8: 0.2, 1.0: 0.4, 1.25: 0.2, 1.6: 0.1}
@@ -66,6 +66,8 @@ class PriorEstimate:
         The level of both.
     method : str
         What was used.
+    parts : dict
+        The estimates of all methods.
     """
 
     prior: float
@@ -74,6 +76,7 @@ class PriorEstimate:
     bound: float
     level: float
     method: str
+    parts: dict[str, float]
 
 
 def estimate_prior(
@@ -147,13 +150,13 @@ def estimate_prior(
     best_bin = best_bin_prior(scores_p, scores_u)
     _warn(scores_p, scores_u, best_bin)
     posterior = roc_posterior(scores_p, scores_u)
-    parts = {"bbe": best_bin, "roc": float(posterior @ PRIORS)}
-    prior = parts.get(method, 0.5 * (parts["bbe"] + parts["roc"]))
-    prior = float(np.clip(prior, PRIORS[0], PRIORS[-1]))
+    roc = float(posterior @ PRIORS)
+    parts = {"auto": 0.5 * (best_bin + roc), "bbe": best_bin, "roc": roc}
+    prior = float(np.clip(parts[method], PRIORS[0], PRIORS[-1]))
     tail = 0.5 * (1.0 - level)
     low, high = (float(value) for value in _quantiles(posterior, [tail, 1.0 - tail]))
     bound = prior_bound(X_p, X_u, level, child(seed, 2))
-    return PriorEstimate(prior, min(low, prior), max(high, prior), bound, level, method)
+    return PriorEstimate(prior, min(low, prior), max(high, prior), bound, level, method, parts)
 
 
 def cross_fitted_scores(
@@ -216,11 +219,13 @@ def prior_bound(X_p: np.ndarray, X_u: np.ndarray, level: float, seed: Seed) -> f
     )
     fit_p, fit_u = X_p[halves_p == 0], X_u[halves_u == 0]
     forest, fitted = _forest(fit_p, fit_u, child(seed, 2))
-    thresholds = np.unique(fitted[: len(fit_p)])
-    chosen = np.argmin(_ratio_bound(*np.split(fitted, [len(fit_p)]), thresholds, level))
-    others = (X_p[halves_p == 1], X_u[halves_u == 1])
-    scores = (forest.predict_proba(X)[:, 1] for X in others)
-    return float(_ratio_bound(*scores, thresholds[[chosen]], level)[0])
+    fitted_p, fitted_u = np.split(fitted, [len(fit_p)])
+    thresholds = np.unique(fitted_p)
+    chosen = thresholds[[np.argmin(_ratio_bound(fitted_p, fitted_u, thresholds, level))]]
+    scores_p, scores_u = (
+        forest.predict_proba(X)[:, 1] for X in (X_p[halves_p == 1], X_u[halves_u == 1])
+    )
+    return float(_ratio_bound(scores_p, scores_u, chosen, level)[0])
 
 
 def _ratio_bound(
@@ -236,7 +241,9 @@ def _ratio_bound(
     return high_u / np.maximum(low_p, high_u)
 
 
-def _forest(X_p: np.ndarray, X_u: np.ndarray, seed: Seed) -> tuple[Any, np.ndarray]:
+def _forest(
+    X_p: np.ndarray, X_u: np.ndarray, seed: np.random.SeedSequence
+) -> tuple[Any, np.ndarray]:
     """Fit a forest that tells P from U; return it and its out-of-bag scores of both."""
     X, y = np.concatenate([X_p, X_u]), np.repeat([1, 0], [len(X_p), len(X_u)])
     forest = ExtraTreesClassifier(
