@@ -20,7 +20,7 @@ def elkan_noto(X_p: np.ndarray, X_u: np.ndarray, seed: int = 0) -> float:
     return float(min(1.0, len(X_p) / len(X_u) * (1.0 - c) / max(c, 1e-9)))
 
 
-def km2(X_p: np.ndarray, X_u: np.ndarray, seed: int = 0, max_rows: int = 600) -> float:
+def km2(X_p: np.ndarray, X_u: np.ndarray, seed: int = 0, max_rows: int = 800) -> float:
     """Kernel mean embedding with a threshold on the slope (Ramaswamy, Scott & Tewari, 2016).
 
     d(λ) is the distance of λφ(U) + (1 − λ)φ(P) from the set of all distributions on the rows.

@@ -1,10 +1,9 @@
 """PU classification under class prior shift and asymmetric error.
 
-The reference implementation of Charoenphakdee & Sugiyama (2019). The theory
-lives in :mod:`pu_shift.priors` and :mod:`pu_shift.losses`, the two frameworks
-in :mod:`pu_shift.ulsif` (density ratios) and :mod:`pu_shift.risks`,
-:mod:`pu_shift.links`, :mod:`pu_shift.training` (risk minimisation). The
-scikit-learn estimators over both are in :mod:`pu_shift.classifiers`.
+The reference implementation of Charoenphakdee & Sugiyama (2019). The theory lives in
+:mod:`pu_shift.priors` and :mod:`pu_shift.losses`, the two frameworks in :mod:`pu_shift.ulsif`
+(density ratios) and :mod:`pu_shift.risks`, :mod:`pu_shift.links`, :mod:`pu_shift.training` (risk
+minimisation). The scikit-learn estimators over both are in :mod:`pu_shift.classifiers`.
 """
 
 from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)

@@ -1,21 +1,18 @@
 """Make Chainer 7.8.1 importable on today's Python and NumPy.
 
-Chainer's last release asks, while it is being imported, for three things that
-have since been removed from the packages it stands on:
+Chainer's last release asks, while it is being imported, for things that have since been
+removed from the packages it stands on:
 
 ``numpy.distutils`` and ``pkg_resources``
-    used by ``chainer._environment_check`` to warn about macOS Accelerate and
-    about CuPy releases newer than Chainer knows;
+    used by ``chainer._environment_check`` to warn about macOS Accelerate and about CuPy releases
+    newer than Chainer knows;
 ``numpy.sctypes``
-    used by ``chainer.functions.array.as_strided``;
-``pkg_resources``
-    used by ``chainer.testing`` (and so by ``chainer.gradient_check``).
+    used by ``chainer.functions.array.as_strided``.
 
-This module supplies exactly these, only to Chainer and only where they are
-missing: the environment check is replaced by one that does nothing,
-``numpy.sctypes`` exists for the duration of the import and is afterwards seen
-by ``as_strided`` alone, and ``pkg_resources`` is a stand-in while
-``chainer.testing`` loads. No removed NumPy alias stays behind.
+This module supplies exactly these, only to Chainer and only where they are missing: the
+environment check is replaced by one that does nothing, and ``numpy.sctypes`` exists for the
+duration of the import and is afterwards seen by ``as_strided`` alone. No removed NumPy alias
+stays behind.
 
 Import Chainer through here, and before anything else imports it::
 
@@ -43,7 +40,7 @@ _SCTYPES = {
 
 
 @contextlib.contextmanager
-def _module(name: str, module: types.ModuleType) -> Iterator[None]:
+def stand_in(name: str, module: types.ModuleType) -> Iterator[None]:
     """Let ``import name`` find ``module`` inside the block, then undo it."""
     before = sys.modules.get(name)
     sys.modules[name] = module
@@ -57,16 +54,19 @@ def _module(name: str, module: types.ModuleType) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _numpy_sctypes() -> Iterator[None]:
-    """Give NumPy 2 its old ``sctypes`` table inside the block."""
-    if "sctypes" in vars(numpy):
-        yield
-        return
-    vars(numpy)["sctypes"] = _SCTYPES
-    try:
-        yield
-    finally:
-        del vars(numpy)["sctypes"]
+def old_sources() -> Iterator[None]:
+    """Let sources of 2020 be imported: without today's deprecations, with ``numpy.sctypes``."""
+    missing = "sctypes" not in vars(numpy)
+    with warnings.catch_warnings():
+        for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", category)
+        if missing:
+            vars(numpy)["sctypes"] = _SCTYPES
+        try:
+            yield
+        finally:
+            if missing:
+                del vars(numpy)["sctypes"]
 
 
 class _NumPyWithSctypes:
@@ -78,22 +78,12 @@ class _NumPyWithSctypes:
         return getattr(numpy, name)
 
 
-class _EmptyWorkingSet:
-    """What ``chainer.testing`` asks for optional packages: none is installed."""
-
-    def require(self, *requirements: str) -> None:
-        raise LookupError(f"{', '.join(requirements)} not looked up")
-
-
 def _import_chainer() -> types.ModuleType:
     if "chainer" in sys.modules:
         return sys.modules["chainer"]
     check = types.ModuleType("chainer._environment_check")
     vars(check)["check"] = lambda: None
-    with warnings.catch_warnings(), _module(check.__name__, check), _numpy_sctypes():
-        # Chainer's own sources predate today's deprecations.
-        for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
-            warnings.simplefilter("ignore", category)
+    with old_sources(), stand_in(check.__name__, check):
         # CuPy warns of libraries that are not needed here, and from 14 on has no cuDNN.
         warnings.filterwarnings("ignore", category=UserWarning, module="cupy")
         warnings.filterwarnings("ignore", "cuDNN is not enabled", UserWarning)
@@ -102,27 +92,6 @@ def _import_chainer() -> types.ModuleType:
     if not hasattr(numpy, "sctypes"):
         vars(as_strided)["np"] = _NumPyWithSctypes()
     return module
-
-
-def import_gradient_check() -> types.ModuleType:
-    """Import ``chainer.gradient_check`` without ``pkg_resources``.
-
-    Returns
-    -------
-    module
-        ``chainer.gradient_check``.
-
-    Examples
-    --------
-    >>> import_gradient_check().check_backward.__name__
-    'check_backward'
-    """
-    stand_in = types.ModuleType("pkg_resources")
-    vars(stand_in).update(ResolutionError=LookupError, WorkingSet=_EmptyWorkingSet)
-    with warnings.catch_warnings(), _module("pkg_resources", stand_in), _numpy_sctypes():
-        for category in (SyntaxWarning, DeprecationWarning, FutureWarning):
-            warnings.simplefilter("ignore", category)
-        return importlib.import_module("chainer.gradient_check")
 
 
 if TYPE_CHECKING:

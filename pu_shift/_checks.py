@@ -4,102 +4,32 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
 def open_unit(name: str, value: Any) -> float:
-    """Return ``value`` as a float strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> open_unit("prior", 0.3)
-    0.3
-    >>> open_unit("prior", 1)
-    Traceback (most recent call last):
-    ...
-    ValueError: prior must lie strictly between 0 and 1, got 1
-    """
-    number = _number(name, value)
-    if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(value)}")
-    return number
+    """Return ``value`` as a float strictly between 0 and 1."""
+    return _number(name, value, lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1")
 
 
 def finite(name: str, value: Any) -> float:
-    """Return ``value`` as a finite float.
-
-    Examples
-    --------
-    >>> finite("value", "inf")
-    Traceback (most recent call last):
-    ...
-    ValueError: value must be a finite number, got 'inf'
-    """
-    number = _number(name, value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {shown(value)}")
-    return number
+    """Return ``value`` as a finite float."""
+    return _number(name, value, math.isfinite, "be a finite number")
 
 
 def non_negative(name: str, value: Any) -> float:
-    """Return ``value`` as a finite float that is not below 0.
-
-    Examples
-    --------
-    >>> non_negative("beta", -1.0)
-    Traceback (most recent call last):
-    ...
-    ValueError: beta must be a finite number >= 0, got -1.0
-    """
-    number = _number(name, value)
-    if not (math.isfinite(number) and number >= 0.0):
-        raise ValueError(f"{name} must be a finite number >= 0, got {shown(value)}")
-    return number
-
-
-def below_one(name: str, value: Any) -> float:
-    """Return ``value`` as a float that is at least 0 and below 1.
-
-    Examples
-    --------
-    >>> below_one("beta1", 1.0)
-    Traceback (most recent call last):
-    ...
-    ValueError: beta1 must be at least 0 and below 1, got 1.0
-    """
-    number = _number(name, value)
-    if not 0.0 <= number < 1.0:
-        raise ValueError(f"{name} must be at least 0 and below 1, got {shown(value)}")
-    return number
+    """Return ``value`` as a finite float that is not below 0."""
+    return _number(name, value, lambda x: 0.0 <= x < math.inf, "be a finite number >= 0")
 
 
 def positive(name: str, value: Any) -> float:
-    """Return ``value`` as a finite float above 0.
-
-    Examples
-    --------
-    >>> positive("width", 0.0)
-    Traceback (most recent call last):
-    ...
-    ValueError: width must be a finite number > 0, got 0.0
-    """
-    number = _number(name, value)
-    if not (math.isfinite(number) and number > 0.0):
-        raise ValueError(f"{name} must be a finite number > 0, got {shown(value)}")
-    return number
+    """Return ``value`` as a finite float above 0."""
+    return _number(name, value, lambda x: 0.0 < x < math.inf, "be a finite number > 0")
 
 
 def positive_int(name: str, value: Any, least: int = 1) -> int:
-    """Return ``value`` as an int that is not below ``least``.
-
-    Examples
-    --------
-    >>> positive_int("folds", 1, least=2)
-    Traceback (most recent call last):
-    ...
-    ValueError: folds must be an integer >= 2, got 1
-    """
+    """Return ``value`` as an int that is not below ``least``."""
     number = as_index(value)
     if number is None or number < least:
         raise ValueError(f"{name} must be an integer >= {least}, got {shown(value)}")
@@ -107,13 +37,7 @@ def positive_int(name: str, value: Any, least: int = 1) -> int:
 
 
 def as_index(value: Any) -> int | None:
-    """Return ``value`` as an int, or None when it is no integer.
-
-    Examples
-    --------
-    >>> as_index(3), as_index(3.0), as_index(True)
-    (3, None, None)
-    """
+    """Return ``value`` as an int, or None when it is no integer (a bool is none)."""
     try:
         return None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -121,27 +45,13 @@ def as_index(value: Any) -> int | None:
 
 
 def shown(value: Any) -> str:
-    r"""Return how a value looks, for a message: in one line that is not long.
-
-    Examples
-    --------
-    >>> shown("two\nlines"), len(shown([[1.0] * 99] * 99))
-    ("'two\\nlines'", 80)
-    """
+    """Return how a value looks, for a message: in one line of at most 80 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
-    """Return ``value`` if it is one of ``allowed``.
-
-    Examples
-    --------
-    >>> one_of("loss", "hinge", ["squared", "double_hinge"])
-    Traceback (most recent call last):
-    ...
-    ValueError: loss must be one of 'squared', 'double_hinge', got 'hinge'
-    """
+    """Return ``value`` if it is one of ``allowed``."""
     allowed = list(allowed)
     if not any(value is item or value == item for item in allowed):
         raise ValueError(
@@ -151,26 +61,20 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
 
 
 def distinct(name: str, values: Iterable[Any]) -> None:
-    """Refuse values of which two are equal.
-
-    Examples
-    --------
-    >>> distinct("methods", ["DH-Lin", "DH-Lin"])
-    Traceback (most recent call last):
-    ...
-    ValueError: methods must be distinct, got 'DH-Lin' twice
-    """
+    """Refuse values of which two are equal."""
     values = list(values)
     for value in values:
         if values.count(value) > 1:
             raise ValueError(f"{name} must be distinct, got {shown(value)} twice")
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: Any, good: Callable[[float], bool], rule: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a number, got {shown(value)}") from None
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got nan")
+    if not good(number):
+        raise ValueError(f"{name} must {rule}, got {shown(value)}")
     return number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pu_shift._checks import as_index, shown
@@ -9,32 +11,17 @@ from pu_shift._checks import as_index, shown
 Seed = int | np.random.SeedSequence
 
 
+def as_seed(name: str, value: Any) -> np.random.SeedSequence:
+    """Return an integer >= 0 as a ``SeedSequence``, and one of these as it is."""
+    if isinstance(value, np.random.SeedSequence):
+        return value
+    number = as_index(value)
+    if number is None or number < 0:
+        raise ValueError(f"{name} must be an integer >= 0 or a SeedSequence, got {shown(value)}")
+    return np.random.SeedSequence(number)
+
+
 def child(seed: Seed, *key: int) -> np.random.SeedSequence:
-    """Return the seed of one part of a computation.
-
-    Unlike ``SeedSequence.spawn`` it has no state: the same key always gives
-    the same seed.
-
-    Parameters
-    ----------
-    seed
-        The seed of the whole.
-    *key
-        Non-negative integers that name the part.
-
-    Returns
-    -------
-    numpy.random.SeedSequence
-        The seed of the part.
-
-    Examples
-    --------
-    >>> child(1, 2).generate_state(1) == child(1, 2).generate_state(1)
-    array([ True])
-    """
-    if not isinstance(seed, np.random.SeedSequence):
-        number = as_index(seed)
-        if number is None or number < 0:
-            raise ValueError(f"seed must be an integer >= 0 or a SeedSequence, got {shown(seed)}")
-        seed = np.random.SeedSequence(number)
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
+    """Return the seed of the part that ``key`` names: unlike ``spawn`` it has no state."""
+    whole = as_seed("seed", seed)
+    return np.random.SeedSequence(whole.entropy, spawn_key=(*whole.spawn_key, *key))

@@ -26,29 +26,7 @@ PRIOR_LAMS = (1e-3, 1e-2, 1e-1, 1.0)
 
 
 def assign_folds(name: str, n: int, n_folds: int, seed: Seed) -> np.ndarray:
-    """Deal rows to folds at random, as evenly as possible.
-
-    Parameters
-    ----------
-    name
-        What the error message calls the sample.
-    n
-        Number of rows.
-    n_folds
-        Number of folds, at least 2.
-    seed
-        Seed of the permutation.
-
-    Returns
-    -------
-    numpy.ndarray
-        (n,) fold numbers 0 … n_folds − 1; sizes differ by at most one.
-
-    Examples
-    --------
-    >>> np.bincount(assign_folds("P", 7, 3, seed=0)).tolist()
-    [3, 2, 2]
-    """
+    """Deal n rows to folds 0 … n_folds − 1 at random; their sizes differ by at most one."""
     positive_int("n_folds", n_folds, least=2)
     if n < n_folds:
         raise ValueError(f"{name} must have at least n_folds = {n_folds} rows, got {n}")
@@ -56,58 +34,13 @@ def assign_folds(name: str, n: int, n_folds: int, seed: Seed) -> np.ndarray:
 
 
 def training_weights(folds: np.ndarray, n_folds: int, dtype: type = np.float32) -> np.ndarray:
-    """Turn fold numbers into 0/1 training weights, one column per fold and one for all.
-
-    Parameters
-    ----------
-    folds
-        (n,) fold numbers.
-    n_folds
-        Number of folds.
-    dtype
-        dtype of the result.
-
-    Returns
-    -------
-    numpy.ndarray
-        (n, n_folds + 1): column k is 0 on fold k and 1 elsewhere; the last
-        column, for the final model, is 1 everywhere.
-
-    Examples
-    --------
-    >>> training_weights(np.array([0, 1, 1]), 2).astype(int).tolist()
-    [[0, 1, 1], [1, 0, 1], [1, 0, 1]]
-    """
+    """(n, n_folds + 1): column k is 0 on fold k and 1 elsewhere, the last is 1 everywhere."""
     held_out = np.asarray(folds)[:, None] == np.arange(n_folds + 1)
     return (~held_out).astype(dtype)
 
 
 def check_grid(name: str, values: float | Iterable[float], allow_zero: bool) -> np.ndarray:
-    """Return a grid of candidates as a float64 vector.
-
-    Parameters
-    ----------
-    name
-        What the error message calls it.
-    values
-        The candidates, a number or a sequence.
-    allow_zero
-        Whether 0 is allowed beside positive numbers.
-
-    Returns
-    -------
-    numpy.ndarray
-        (m,) candidates in the given order.
-
-    Examples
-    --------
-    >>> check_grid("lams", [0.1, 1.0], allow_zero=True).tolist()
-    [0.1, 1.0]
-    >>> check_grid("widths", [1.0, -1.0], allow_zero=False)
-    Traceback (most recent call last):
-    ...
-    ValueError: widths must be finite numbers > 0, got -1.0
-    """
+    """Return a number or a sequence of candidates as a float64 vector in the given order."""
     try:
         grid = np.array(values, dtype=np.float64, ndmin=1)
     except (TypeError, ValueError):

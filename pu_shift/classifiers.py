@@ -1,12 +1,11 @@
 r"""Scikit-learn estimators for positive and unlabelled data under a given test condition.
 
-The training data say little about where a classifier will be used: the test
-prior π′ and the false-positive penalty α are given by the user. Both
-estimators take them, and differ in when:
+The training data say little about where a classifier will be used: the test prior π′ and the
+false-positive penalty α are given by the user. Both estimators take them, and differ in when:
 
 :class:`DensityRatioClassifier`
-    fits p_p/p_u (or p_u/p_p) once; π, π′ and α move only a threshold and may
-    change after ``fit``.
+    fits p_p/p_u (or p_u/p_p) once; π, π′ and α move only a threshold and may change after
+    ``fit``.
 :class:`RiskMinimizationClassifier`
     minimises the risk of one condition; another one needs another ``fit``.
 
@@ -41,8 +40,8 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import as_index, one_of, positive_int, shown
-from pu_shift._seeds import Seed, child
+from pu_shift._checks import one_of, positive_int, shown
+from pu_shift._seeds import Seed, as_seed, child
 from pu_shift.candidates import (
     RATIO_LAMS,
     RISK_LAMS,
@@ -54,20 +53,19 @@ from pu_shift.candidates import (
 from pu_shift.class_prior import estimate_prior
 from pu_shift.device import get_device, to_numpy
 from pu_shift.kernels import (
+    check_scale,
     choose_centers,
     kernel_from_distances,
     median_distance,
     squared_distances,
 )
 from pu_shift.links import GaussianKernelModel, LinearModel, score_rows
-from pu_shift.losses import LOSSES
+from pu_shift.losses import SURROGATES
 from pu_shift.model_selection import cross_validate
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk
 from pu_shift.training import train
 from pu_shift.ulsif import BASES, ULSIF, GridEdgeWarning
-
-SURROGATES = tuple(name for name in LOSSES if name != "zero_one")
 
 
 class LabelWarning(UserWarning):
@@ -94,8 +92,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X
             (n, d) features: an array or a data frame.
         y
-            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two
-            other labels, numbers or strings, the greater one marks the positives, and a
+            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two other
+            labels, numbers or strings, the greater one marks the positives, and a
             :class:`LabelWarning` says which that is.
 
         Returns
@@ -104,27 +102,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         X, y = _validate(self, X, y, ensure_min_samples=2)
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) > 2:
-            # The first sentences are the ones that scikit-learn asks for.
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
-                f"got {len(classes)} classes"
-            )
-        if len(classes) < 2 or list(classes) == [-1, 0]:
-            raise ValueError(
-                "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
-                f"rows, got {classes.tolist()}"
-            )
-        if classes.dtype.kind not in "biuf" or classes[1] != 1 or classes[0] not in (-1, 0):
-            warnings.warn(
-                f"y has the labels {classes.tolist()}: the greater one is taken as positive, "
-                f"{classes.tolist()[1]!r}",
-                LabelWarning,
-                stacklevel=2,
-            )
+        classes = _classes(y)
         self._fit(X[y == classes[1]], X[y == classes[0]])
         self.classes_ = classes
         return self
@@ -175,6 +153,40 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         return self._labels(self.decision_function(X))
 
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed score under the test condition: positive means the positive class.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) scores: g(x) of a risk minimiser, of a density ratio
+            :meth:`pu_shift.priors.Condition.classify_ratio`.
+        """
+        return self._decide(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities at the test prior.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the fit
+            tells to π′.
+        """
+        posterior, prior = self._posterior(X)
+        positive = shift_posterior(posterior, prior, self.condition.test_prior)
+        return np.stack([1.0 - positive, positive], axis=1)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on rows whose true classes are known.
 
@@ -185,8 +197,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         X
             (n, d) features.
         y
-            (n,) true classes: ``classes_[1]`` is positive, ``classes_[0]``, 0
-            and −1 are negative.
+            (n,) true classes: ``classes_[1]`` is positive, ``classes_[0]``, 0 and −1 are
+            negative.
         sample_weight
             (n,) weights.
 
@@ -208,20 +220,19 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def _labels(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[(scores > 0).astype(int)]
 
-    def _proba(self, positive: np.ndarray) -> np.ndarray:
-        return np.stack([1.0 - positive, positive], axis=1)
-
     def _prepare(self, X_p: np.ndarray, X_u: np.ndarray) -> tuple[Any, Seed, Condition]:
         """Check what both fits need, find the prior; return device, seed and condition.
 
         Nothing is kept yet: a fit that fails leaves what was fitted before as it was.
         """
-        if min(len(X_p), len(X_u)) < 2:
+        n_p, n_u = len(X_p), len(X_u)
+        if min(n_p, n_u) < 2:
             raise ValueError(
-                f"X must have at least 2 positive and 2 unlabelled rows, "
-                f"got {len(X_p)} and {len(X_u)}"
+                f"X must have at least 2 positive and 2 unlabelled rows, got {n_p} and {n_u}"
             )
-        device, seed = get_device(self.gpu), _seed(self.random_state)
+        new = self.random_state is None
+        seed = np.random.SeedSequence() if new else as_seed("random_state", self.random_state)
+        device = get_device(self.gpu)
         prior = self.prior
         if prior is None:
             # A bad test prior or alpha fails before the work.
@@ -233,11 +244,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition
     ) -> list[Condition]:
         """Complete conditions by what the classifier's own one says."""
-        known: dict[str, Any] = {
-            "prior": own.prior,
-            "test_prior": self.test_prior,
-            "alpha": own.alpha,
-        }
+        known = {"prior": own.prior, "test_prior": self.test_prior, "alpha": own.alpha}
         wanted = []
         for item in conditions:
             if isinstance(item, Condition):
@@ -276,42 +283,37 @@ class DensityRatioClassifier(_PUClassifier):
     .. math:: \mathrm{sign}\left[\pi\,\frac{p_\mathrm{p}(x)}{p_\mathrm{u}(x)}
               - \alpha_\mathrm{unif}\right]
 
-    ``set_params(test_prior=…)``, ``alpha=…`` and ``prior=…`` change the
-    predictions at once, without another ``fit``.
+    ``set_params(test_prior=…)``, ``alpha=…`` and ``prior=…`` change the predictions at once,
+    without another ``fit``.
 
     Parameters
     ----------
     prior
-        π, the share of positives among the unlabelled rows; ``None``
-        estimates it, see :func:`pu_shift.class_prior.estimate_prior`.
+        π, the share of positives among the unlabelled rows; ``None`` estimates it, see
+        :func:`pu_shift.class_prior.estimate_prior`.
     test_prior
-        π′, the share of positives where the classifier will be used; ``None``
-        means π.
+        π′, the share of positives where the classifier will be used; ``None`` means π.
     alpha
         α, the penalty of a false positive; 1 − α is that of a false negative.
     direction
         ``'p/u'`` (bounded, the better choice) or ``'u/p'``.
-    basis
-        ``'gaussian'`` or ``'linear'``.
+    basis, selection, clip_coefficients
+        As for :class:`pu_shift.ulsif.ULSIF`.
     n_centers
         Number of Gaussian centres, drawn from P ∪ U.
     widths, width_factors
-        Candidates of the kernel width: numbers, or multiples of the median distance
-        (by default 1/8 … 2 of it).
+        Candidates of the kernel width: numbers, or multiples of the median distance (by default
+        1/8 … 2 of it).
     lams
         Candidates of λ (by default 1e-5 … 10). Of grids of your own a
         :class:`pu_shift.ulsif.GridEdgeWarning` says when the best lies on the edge.
-    selection
-        ``'kfold'`` or ``'loo'``, see :class:`pu_shift.ulsif.ULSIF`.
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
-    clip_coefficients
-        Whether negative coefficients are set to 0.
     gpu
         The CUDA device, or −1 for the CPU.
     random_state
-        Seed of the centres and folds: an integer, a ``SeedSequence``, or ``None``
-        for a new one in each fit.
+        Seed of the centres and folds: an integer, a ``SeedSequence``, or ``None`` for a new one
+        in each fit.
 
     Attributes
     ----------
@@ -371,13 +373,11 @@ class DensityRatioClassifier(_PUClassifier):
         one_of("direction", self.direction, DIRECTIONS)
         device, seed, condition = self._prepare(X_p, X_u)
         samples = device.send((X_p, X_u))
-        numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
         with warnings.catch_warnings(), chainer.using_device(device):
             if self.widths is None and self.width_factors is None and self.lams is None:
                 warnings.simplefilter("ignore", GridEdgeWarning)
             self.ratio_ = ULSIF(
-                numerator,
-                denominator,
+                *(samples if self.direction == "p/u" else samples[::-1]),
                 n_centers=self.n_centers,
                 widths=self.widths,
                 width_factors=WIDTH_FACTORS if self.width_factors is None else self.width_factors,
@@ -416,45 +416,15 @@ class DensityRatioClassifier(_PUClassifier):
         with chainer.using_device(device):
             return to_numpy(self.ratio_(device.send(X)))
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed score under the present condition: positive means the positive class.
+    def _decide(self, X: Any) -> np.ndarray:
+        return self.condition.classify_ratio(self.predict_ratio(X), self.direction)
 
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n,) scores, see :meth:`pu_shift.priors.Condition.classify_ratio`.
-        """
-        ratio = self.predict_ratio(X)
-        return self.condition.classify_ratio(ratio, self.direction)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities at the test prior.
-
-        π·p_p/p_u, cut to [0, 1], is the posterior at π; Bayes' rule moves it
-        to π′.
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n, 2) probabilities of ``classes_``.
-        """
-        ratio = self.predict_ratio(X)
-        condition = self.condition
+    def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
+        """π·p_p/p_u, cut to [0, 1], is the posterior at π."""
+        ratio, prior = self.predict_ratio(X), self.condition.prior
         if self.direction == "p/u":
-            posterior = np.clip(condition.prior * ratio, 0.0, 1.0)
-        else:
-            posterior = condition.prior / np.maximum(ratio, condition.prior)
-        return self._proba(shift_posterior(posterior, condition.prior, condition.test_prior))
+            return np.clip(prior * ratio, 0.0, 1.0), prior
+        return prior / np.maximum(ratio, prior), prior
 
     def predict_many(
         self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
@@ -466,9 +436,8 @@ class DensityRatioClassifier(_PUClassifier):
         X
             (n, d) features.
         conditions
-            :class:`pu_shift.Condition` objects, or mappings with any of
-            ``prior``, ``test_prior`` and ``alpha``; what a mapping leaves out
-            is taken from the classifier.
+            :class:`pu_shift.Condition` objects, or mappings with any of ``prior``, ``test_prior``
+            and ``alpha``; what a mapping leaves out is taken from the classifier.
 
         Returns
         -------
@@ -494,57 +463,50 @@ class DensityRatioClassifier(_PUClassifier):
 class RiskMinimizationClassifier(_PUClassifier):
     r"""PU classification by minimising the PU-shift risk of one condition.
 
-    A penalty α and a shift to π′ are trained as the equivalent shift to
-    π_unif (Theorem 3): conditions that are equivalent give the same
-    classifier. Width and λ are chosen by the held-out risk at that condition.
+    A penalty α and a shift to π′ are trained as the equivalent shift to π_unif (Theorem 3):
+    conditions that are equivalent give the same classifier. Width and λ are chosen by the
+    held-out risk at that condition.
 
-    After ``fit`` the condition is fixed: with other parameters the
-    classifier refuses to predict until it is fitted again.
+    After ``fit`` the condition is fixed: with other parameters the classifier refuses to predict
+    until it is fitted again.
+
+    The minimiser tells the posterior q at π_unif: (1 + g)/2, cut to [0, 1], of the squared and
+    the modified Huber loss, 1/(1 + exp(−g)) of the logistic loss. That of the double hinge is
+    only the sign of q − ½; there q = 1/(1 + exp(−s·g)) with the slope s that minimises the
+    non-negative logistic PU-shift risk of the held-out scores (of the training scores with
+    ``model``).
 
     Parameters
     ----------
-    prior, test_prior, alpha
-        As for :class:`DensityRatioClassifier`.
+    prior, test_prior, alpha, n_centers, n_folds, gpu, random_state
+        As for :class:`DensityRatioClassifier`; ``random_state`` also deals the mini-batches.
     loss
-        ``'squared'``, ``'double_hinge'``, ``'logistic'`` or
-        ``'modified_huber'``.
+        ``'squared'``, ``'double_hinge'``, ``'logistic'`` or ``'modified_huber'``.
     basis
         ``'linear'`` or ``'gaussian'``; not used with ``model``.
     correction
         ``None`` for the unbiased risk; of the non-negative ones (nnPU-shift, nnPU-asym)
         ``'ascent'`` for Kiryo's gradient step, ``'max'`` for the risk as the paper prints it.
     model
-        A Chainer link that gives one score per row, for instance
-        :class:`pu_shift.MLP`. It is copied, and training starts from
-        its weights. There is no search then: ``lams`` is one number.
-    n_centers
-        Number of Gaussian centres, drawn from P ∪ U.
-    widths, width_factors
-        Candidates of the kernel width: numbers, or multiples of the median distance
-        (by default 1/4 … 2 of it).
+        A Chainer link that gives one score per row, for instance :class:`pu_shift.MLP`. It is
+        copied, and training starts from its weights. There is no search then: ``lams`` is one
+        number.
+    widths, width_factors, lams
+        Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
+        median distance and λ of 0 … 0.01 (with ``model`` 0).
     width_selection
-        ``'risk'`` selects the width together with λ by the held-out risk. ``'ratio'`` takes
-        that with which p/u uLSIF has the best score in cross-validation: one training
-        instead of one per width, and the same width for every condition.
+        ``'risk'`` selects the width together with λ by the held-out risk. ``'ratio'`` takes that
+        with which p/u uLSIF has the best score in cross-validation: one training instead of one
+        per width, and the same width for every condition.
     basis_scaling
-        ``'rms'`` divides each Gaussian basis by its root mean square over P ∪ U while
-        training, so that narrow bases learn as fast as wide ones; ``None`` does not.
-    lams
-        Candidates of λ (by default 0 … 0.01; with ``model`` 0).
-    n_folds
-        Number of folds, at most as many as the smaller sample has rows.
+        ``'rms'`` divides each Gaussian basis by its root mean square over P ∪ U while training,
+        so that narrow bases learn as fast as wide ones; ``None`` does not.
     criterion
-        The held-out risk that selects: ``'surrogate'`` (the training loss) or
-        ``'zero_one'``.
+        The held-out risk that selects: ``'surrogate'`` (the training loss) or ``'zero_one'``.
     n_steps, n_batches, learning_rate
         AMSGrad; ``n_batches=None`` takes all rows in every step.
     nn_beta, nn_gamma
         β and γ of the correction, see :func:`pu_shift.risks.nnpu_risk`.
-    gpu
-        The CUDA device, or −1 for the CPU.
-    random_state
-        Seed of centres, folds and mini-batches: an integer, a ``SeedSequence``, or
-        ``None`` for a new one in each fit.
 
     Attributes
     ----------
@@ -557,8 +519,7 @@ class RiskMinimizationClassifier(_PUClassifier):
     width_, lam_ : float
         The chosen hyper-parameters.
     slope_ : float
-        Of the double hinge: the scale of its probabilities, see
-        :meth:`predict_proba`.
+        s of the double hinge.
 
     Examples
     --------
@@ -634,9 +595,8 @@ class RiskMinimizationClassifier(_PUClassifier):
     ) -> list[RiskMinimizationClassifier]:
         """Fit one classifier per condition, all of them in one training run.
 
-        The conditions are further columns of the stack that trains widths, λ and folds
-        side by side. Each result is what a ``fit_pu`` for its condition alone gives, to
-        rounding.
+        The conditions are further columns of the stack that trains widths, λ and folds side by
+        side. Each result is what a ``fit_pu`` for its condition alone gives, to rounding.
 
         Parameters
         ----------
@@ -690,24 +650,14 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
 
     def _fit_all(
-        self,
-        X_p: np.ndarray,
-        X_u: np.ndarray,
-        conditions: list[Condition],
-        device: Any,
-        seed: Seed,
+        self, X_p: Any, X_u: Any, conditions: list[Condition], device: Any, seed: Seed
     ) -> list[_Fitted]:
         """Train for every condition, on the device."""
         default = RISK_LAMS if self.model is None else 0.0
         lams = check_grid("lams", default if self.lams is None else self.lams, allow_zero=True)
-        risk = Risk(
-            [_as_shift(condition) for condition in conditions],
-            self.loss,
-            "pu-shift",
-            self.correction,
-            self.nn_beta,
-            self.nn_gamma,
-        )
+        shifts = [_as_shift(condition) for condition in conditions]
+        options = self.correction, self.nn_beta, self.nn_gamma
+        risk = Risk(shifts, self.loss, "pu-shift", *options)
         with chainer.using_device(device):
             if self.model is None:
                 X_p, X_u = device.send((X_p, X_u))
@@ -730,6 +680,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, seed: Seed
     ) -> list[_Fitted]:
         """Train all conditions, widths, λ and folds, and keep the best of each condition."""
+        check_scale(X_p, X_u, linear=self.basis == "linear")
         k = self._n_folds(X_p, X_u)
         folds = [
             assign_folds(name, len(X), k, child(seed, 1, part))
@@ -749,14 +700,9 @@ class RiskMinimizationClassifier(_PUClassifier):
                 if self.basis_scaling == "rms":
                     scales = _root_mean_squares(features)
                     features = [part / scales for part in features]
-            result = cross_validate(
-                features,
-                folds,
-                risk,
-                lams,
-                None if self.criterion == "surrogate" else "zero_one",
-                **self._training_options(seed),
-            )
+            criterion = None if self.criterion == "surrogate" else "zero_one"
+            options = self._training_options(seed)
+            result = cross_validate(features, folds, risk, lams, criterion, **options)
             for c, place in enumerate(result.risks.argmin(axis=1)):
                 if result.risks[c, place] < best[c][0]:
                     # For the bases as they are, which is what the model computes.
@@ -809,19 +755,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
         return _Fitted(model, np.nan, lam, scores)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """g(x): positive means the positive class.
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n,) scores.
-        """
+    def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
         X = _validate(self, X, reset=False)
         if self.condition != self.condition_:
@@ -839,44 +773,37 @@ class RiskMinimizationClassifier(_PUClassifier):
         with chainer.using_device(device):
             return to_numpy(score_rows(self.model_, device.send(X)))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        r"""Class probabilities at the test prior.
-
-        The minimiser of the risk tells the posterior at π_unif:
-
-        ================ ===========================================
-        loss             posterior q at π_unif
-        ================ ===========================================
-        squared          (1 + g)/2, cut to [0, 1]
-        modified Huber   (1 + g)/2, cut to [0, 1]
-        logistic         1/(1 + exp(−g))
-        double hinge     1/(1 + exp(−s·g))
-        ================ ===========================================
-
-        The double hinge's minimiser is only the sign of q − ½. Its slope s
-        minimises the non-negative logistic PU-shift risk of the held-out
-        scores (of the training scores with ``model``): one number, so that
-        the probabilities agree with ``predict``. Bayes' rule then moves q from
-        π_unif to π′.
-
-        Parameters
-        ----------
-        X
-            (n, d) features.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n, 2) probabilities of ``classes_``.
-        """
+    def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
+        """Return the posterior at π_unif that the minimiser of the loss tells."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
         if self.loss in ("squared", "modified_huber"):
             posterior = np.clip(0.5 * (1.0 + scores), 0.0, 1.0)
         else:
             slope = self.slope_ if self.loss == "double_hinge" else 1.0
             posterior = 0.5 * (1.0 + np.tanh(0.5 * slope * scores))
-        condition = self.condition_
-        return self._proba(shift_posterior(posterior, condition.prior_unif, condition.test_prior))
+        return posterior, self.condition_.prior_unif
+
+
+def _classes(y: np.ndarray) -> np.ndarray:
+    """Return the two labels, the greater one last."""
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) > 2:
+        # The first sentences are the ones that scikit-learn asks for.
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
+            f"got {len(classes)} classes"
+        )
+    if len(classes) < 2 or list(classes) == [-1, 0]:
+        raise ValueError(
+            "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
+            f"rows, got {classes.tolist()}"
+        )
+    if classes.dtype.kind not in "biuf" or classes[1] != 1 or classes[0] not in (-1, 0):
+        message = f"y has the labels {classes.tolist()}: the greater one is taken as positive, "
+        warnings.warn(message + repr(classes.tolist()[1]), LabelWarning, stacklevel=3)
+    return classes
 
 
 def _as_shift(condition: Condition) -> Condition:
@@ -915,17 +842,6 @@ def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) 
         return float(value.array)
 
     return float(np.exp(minimize_scalar(risk, bounds=(-5.0, 5.0), method="bounded").x))
-
-
-def _seed(random_state: Any) -> np.random.SeedSequence:
-    if random_state is None:
-        return np.random.SeedSequence()
-    if isinstance(random_state, np.random.SeedSequence):
-        return random_state
-    number = as_index(random_state)
-    if number is None or number < 0:
-        raise ValueError(f"random_state must be an integer >= 0 or None, got {shown(random_state)}")
-    return child(number)
 
 
 def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from pu_shift._files import replacing
 from pu_shift._version import __version__
-from pu_shift.class_prior import METHODS, TRANSFORMS, estimate_prior
+from pu_shift.class_prior import PRIOR_METHODS, TRANSFORMS, estimate_prior
 from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import DeviceError
 from pu_shift.model_file import load_model, save_model
@@ -175,7 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_files(estimate)
     estimate.add_argument(
-        "--method", choices=METHODS, default="auto", help="estimator (default: auto)"
+        "--method", choices=PRIOR_METHODS, default="auto", help="estimator (default: auto)"
     )
     estimate.add_argument(
         "--transform",

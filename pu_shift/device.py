@@ -1,7 +1,7 @@
 """Which device computes, and the only ways that arrays cross between it and the host.
 
-Samples go there by ``get_device(gpu).send``, small vectors (row numbers,
-candidates) by :func:`beside`, and results come back by :func:`to_numpy`.
+Samples go there by ``get_device(gpu).send``, small vectors (row numbers, candidates) by
+:func:`beside`, and results come back by :func:`to_numpy`.
 """
 
 from __future__ import annotations
@@ -20,28 +20,7 @@ class DeviceError(RuntimeError):
 
 
 def array_namespace(*arrays: Any) -> Any:
-    """Return the array-API namespace that the arrays share.
-
-    Parameters
-    ----------
-    *arrays
-        NumPy, CuPy or any other array-API arrays.
-
-    Returns
-    -------
-    namespace
-        A module with the functions of the array API standard.
-
-    Raises
-    ------
-    ValueError
-        When the arrays come from different array modules.
-
-    Examples
-    --------
-    >>> float(array_namespace(np.ones(3)).sum(np.ones(3)))
-    3.0
-    """
+    """Return the array-API namespace that the arrays share, or raise a ValueError."""
     try:
         return array_api_compat.array_namespace(*arrays)
     except TypeError as error:
@@ -51,8 +30,8 @@ def array_namespace(*arrays: Any) -> Any:
 def get_device(gpu: int = -1) -> Any:
     """Return the Chainer device for ``--gpu``.
 
-    A real allocation is tried, because with CuPy installed but no driver
-    Chainer believes that CUDA is available and fails only later.
+    A real allocation is tried, because with CuPy installed but no driver Chainer believes that
+    CUDA is available and fails only later.
 
     Parameters
     ----------
@@ -62,12 +41,8 @@ def get_device(gpu: int = -1) -> Any:
     Returns
     -------
     chainer.backend.Device
-        ``@numpy`` or ``@cupy:gpu``; ``device.xp`` is its array module.
-
-    Raises
-    ------
-    DeviceError
-        When the device cannot be used, in one line that says why.
+        ``@numpy`` or ``@cupy:gpu``; ``device.xp`` is its array module. When it cannot be used a
+        :class:`DeviceError` says why in one line.
 
     Examples
     --------
@@ -104,32 +79,7 @@ def get_device(gpu: int = -1) -> Any:
 
 
 def on_device(name: str, array: Any, device: Any) -> Any:
-    """Return an array if it is on the device; nothing is moved.
-
-    Parameters
-    ----------
-    name
-        What the error message calls it.
-    array
-        An array.
-    device
-        See :func:`get_device`.
-
-    Returns
-    -------
-    array
-        The same array.
-
-    Raises
-    ------
-    ValueError
-        When it is elsewhere.
-
-    Examples
-    --------
-    >>> on_device("x", np.arange(2), get_device()).tolist()
-    [0, 1]
-    """
+    """Return an array if it is on the device; nothing is moved."""
     if not device.is_array_supported(array):
         where = chainer.backend.get_device_from_array(array).name
         raise ValueError(
@@ -140,12 +90,12 @@ def on_device(name: str, array: Any, device: Any) -> Any:
 
 
 def beside(values: Any, array: Any, dtype: Any = None) -> Any:
-    """Copy host values to where an array is.
+    """Copy host values to where an array is; what is on a device already is not moved.
 
     Parameters
     ----------
     values
-        A host array or a list; an array of the array's module is not moved.
+        A host array or a list, or an array of the array's module.
     array
         An array of any module, on any device.
     dtype
@@ -155,11 +105,6 @@ def beside(values: Any, array: Any, dtype: Any = None) -> Any:
     -------
     array
         The values, of the array's module and on its device.
-
-    Raises
-    ------
-    ValueError
-        When ``values`` are on a device and ``array`` is elsewhere.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,37 +12,15 @@ from pu_shift._checks import one_of, positive, positive_int
 from pu_shift.device import array_namespace, beside
 
 CENTER_SOURCES = ("numerator", "denominator", "both")
+SCALE_CURE = "Scale the features, for instance by StandardScaler in a Pipeline"
+
+
+class ScaleWarning(UserWarning):
+    """The features' scale hides from a linear basis what they tell."""
 
 
 def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> Any:
-    """Check that ``X`` is a finite floating matrix and return it.
-
-    Parameters
-    ----------
-    name
-        What the error messages call it.
-    X
-        An array of any array module; lists and integers become float64.
-    least
-        The least number of rows.
-    columns
-        The number of columns it must have, if that is known.
-
-    Returns
-    -------
-    array
-        ``X`` as a two-dimensional floating array.
-
-    Raises
-    ------
-    ValueError
-        In one line that says what is wrong with it.
-
-    Examples
-    --------
-    >>> as_rows("X", [[1, 2]]).dtype
-    dtype('float64')
-    """
+    """Return ``X``, or numbers as float64, if it is a finite floating matrix."""
     if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
         X = np.asarray(X)  # also turns a memory map into a plain view
         if X.dtype.kind in "biu":
@@ -64,55 +43,55 @@ def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> An
     return X
 
 
-def row_blocks(X: Any, size: int) -> Iterator[Any]:
-    """Cut a matrix into blocks of rows, as views.
+def check_scale(first: Any, second: Any, linear: bool) -> None:
+    """Refuse samples whose squares overflow, and warn of those that a linear basis cannot use.
 
-    Parameters
-    ----------
-    X
-        (n, d) array.
-    size
-        The largest number of rows of a block.
-
-    Yields
-    ------
-    array
-        At most ``size`` consecutive rows.
-
-    Examples
-    --------
-    >>> [len(block) for block in row_blocks(np.zeros((5, 1)), 2)]
-    [2, 2, 1]
+    Beside the constant 1 of the basis (x, 1), and within the rounding of its square, features can
+    be too small, too large, or too far from 0 for their range; the fit is then a constant.
     """
+    xp = array_namespace(first, second)
+    low, high = (
+        of(xp.stack([of(X, axis=0) for X in (first, second)]), axis=0) for of in (xp.min, xp.max)
+    )
+    sizes, limits = xp.max(xp.abs(xp.stack([low, high])), axis=0), xp.finfo(first.dtype)
+    largest = float(xp.max(sizes))
+    terms = max(first.shape[0], second.shape[0]) if linear else 4 * first.shape[1]
+    if largest > (float(limits.max) / terms) ** 0.5:
+        raise ValueError(
+            f"X must be scaled: squares of values up to {largest:.3g} leave the range of "
+            f"{first.dtype}. {SCALE_CURE}"
+        )
+    if not linear:
+        return
+    # From trials on Gaussian classes: beyond these limits accuracy falls to that of a constant.
+    ranges = high - low
+    far = xp.astype((sizes > 10.0 * ranges) & (ranges > 0.0), xp.int8)
+    widest, j = float(xp.max(ranges)), int(xp.argmax(far))
+    what = None
+    if widest < 0.1:
+        what = f"no feature of X has a range of more than {widest:.3g}"
+    elif far[j]:
+        value, width = float(high[j]), float(ranges[j])
+        what = f"feature {j + 1} of X is near {value:.6g} with a range of only {width:.3g}"
+    elif largest > (10.0 / float(limits.eps)) ** 0.5:
+        what = f"values of X up to {largest:.3g} leave no digits of {first.dtype} to the bias"
+    if what is not None:
+        message = f"{what}, so that a linear model may become a constant. {SCALE_CURE}"
+        warnings.warn(message, ScaleWarning, stacklevel=2)
+
+
+def row_blocks(X: Any, size: int) -> Iterator[Any]:
+    """Cut a matrix into views of at most ``size`` consecutive rows."""
     n = X.shape[0]
     for start in range(0, n, size):
         yield X[start : min(start + size, n), :]
 
 
 def squared_distances(X: Any, centers: Any) -> Any:
-    r"""Squared Euclidean distances between rows and centres, by one GEMM.
+    """‖x_i‖² + ‖c_j‖² − 2x_iᵀc_j of (n, d) rows and (m, d) centres, by one GEMM: (n, m), ≥ 0.
 
-    .. math:: D_{ij} = \|x_i\|^2 + \|c_j\|^2 - 2 x_i^\top c_j
-
-    Both are first moved by the mean of the centres, which changes no distance
-    but keeps the cancellation small when features sit far from zero.
-
-    Parameters
-    ----------
-    X
-        (n, d) array.
-    centers
-        (m, d) array of the same array module and dtype.
-
-    Returns
-    -------
-    array
-        (n, m), never negative. Needs O(n·d + n·m) memory.
-
-    Examples
-    --------
-    >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]])).tolist()
-    [[25.0, 1.0]]
+    Both are first moved by the mean of the centres, which changes no distance but keeps the
+    cancellation small when features sit far from zero.
     """
     xp = array_namespace(X, centers)
     origin = xp.mean(centers, axis=0, keepdims=True)
@@ -124,23 +103,7 @@ def squared_distances(X: Any, centers: Any) -> Any:
 
 
 def positive_part(X: Any) -> Any:
-    """Replace what is not positive by 0, in place where the array module can.
-
-    Parameters
-    ----------
-    X
-        A floating array, which NumPy overwrites.
-
-    Returns
-    -------
-    array
-        max(X, 0), and 0 for NaN.
-
-    Examples
-    --------
-    >>> positive_part(np.array([-1.0, 2.0])).tolist()
-    [0.0, 2.0]
-    """
+    """max(X, 0), and 0 for NaN; NumPy overwrites X."""
     if isinstance(X, np.ndarray):
         return np.fmax(X, 0.0, out=X)
     xp = array_namespace(X)
@@ -148,54 +111,14 @@ def positive_part(X: Any) -> Any:
 
 
 def gaussian_kernel(X: Any, centers: Any, width: float) -> Any:
-    r"""Gaussian kernel values.
-
-    .. math:: \varphi_j(x) = \exp\left(-\frac{\|x - c_j\|^2}{2\sigma^2}\right)
-
-    Parameters
-    ----------
-    X
-        (n, d) array.
-    centers
-        (m, d) array.
-    width
-        σ > 0.
-
-    Returns
-    -------
-    array
-        (n, m), within [0, 1].
-
-    Examples
-    --------
-    >>> gaussian_kernel(np.array([[0.0]]), np.array([[0.0], [1.0]]), 1.0).round(4).tolist()
-    [[1.0, 0.6065]]
-    """
+    """φ_j(x) = exp(−‖x − c_j‖²/2σ²) of (n, d) rows and (m, d) centres: (n, m)."""
     centers = as_rows("centers", centers)
     X = as_rows("X", X, columns=centers.shape[1])
     return kernel_from_distances(squared_distances(X, centers), width)
 
 
 def kernel_from_distances(distances: Any, width: float) -> Any:
-    """Gaussian kernel from squared distances, which serve every width.
-
-    Parameters
-    ----------
-    distances
-        Squared distances, any shape.
-    width
-        σ > 0.
-
-    Returns
-    -------
-    array
-        exp(−D/2σ²), of the same shape.
-
-    Examples
-    --------
-    >>> kernel_from_distances(np.array([[0.0]]), 2.0).tolist()
-    [[1.0]]
-    """
+    """exp(−D/2σ²) of squared distances D, which serve every width."""
     width = positive("width", width)
     xp = array_namespace(distances)
     if 0.5 / width / width > xp.finfo(distances.dtype).max:
@@ -207,35 +130,10 @@ def kernel_from_distances(distances: Any, width: float) -> Any:
 
 
 def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
-    r"""Median Euclidean distance between two different rows.
+    """Median of ‖x_i − x_j‖ over i < j, or a ValueError when it is 0.
 
-    Exact up to ``max_rows`` rows; above, of a random subset of that many,
-    whose error is of order 1/√max_rows.
-
-    Parameters
-    ----------
-    X
-        (n, d) array, n ≥ 2.
-    max_rows
-        The largest number of rows compared, which bounds the memory by
-        max_rows² entries.
-    seed
-        Seed of the subset.
-
-    Returns
-    -------
-    float
-        The median of ‖x_i − x_j‖ over i < j, always positive.
-
-    Raises
-    ------
-    ValueError
-        When more than half of the pairs coincide, so that it is 0.
-
-    Examples
-    --------
-    >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
-    2.0
+    Of more than ``max_rows`` rows a random subset of that many is taken, which bounds the memory
+    by max_rows² entries; the error is of order 1/√max_rows.
     """
     X = as_rows("X", X, least=2)
     positive_int("max_rows", max_rows, least=2)
@@ -246,15 +144,18 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
     distances = squared_distances(X, X)
     pairs = xp.concat([distances[i, i + 1 :] for i in range(X.shape[0] - 1)])
     median = _median(xp, xp.sqrt(pairs))
-    # Coinciding rows come out as rounding noise rather than 0.
     largest, limits = float(xp.max(distances)), xp.finfo(X.dtype)
-    if not np.isfinite(largest) or 0.0 < largest < limits.smallest_normal / limits.eps:
-        raise ValueError(f"X must be scaled: squared distances leave the range of {X.dtype}")
-    scale = largest**0.5
-    if median <= 1e-6 * scale or median == 0.0:
+    # Squares of differences that are not 0 may be.
+    vanished = largest == 0.0 and bool(xp.any(X[:1, :] != X))
+    if vanished or not (largest == 0.0 or limits.smallest_normal / limits.eps <= largest < np.inf):
         raise ValueError(
-            "median distance of X is 0, because most rows coincide (constant features?): "
-            "drop such features or rows, or give widths"
+            f"X must be scaled: squared distances leave the range of {X.dtype}. {SCALE_CURE}"
+        )
+    # Coinciding rows come out as rounding noise rather than 0.
+    if median <= 1e-6 * largest**0.5:
+        raise ValueError(
+            f"median distance of X is 0, because most rows coincide in {X.dtype} (features that "
+            "are constant or far from 0?): drop or scale such features, or give widths"
         )
     return median
 
@@ -278,29 +179,7 @@ def choose_centers(
     source: str = "both",
     seed: int | np.random.SeedSequence = 0,
 ) -> Any:
-    """Draw kernel centres from the samples, without replacement.
-
-    Parameters
-    ----------
-    numerator, denominator
-        The two samples, (n, d) arrays.
-    n_centers
-        How many; all rows are taken when there are fewer.
-    source
-        ``'numerator'``, ``'denominator'`` or ``'both'`` (their union).
-    seed
-        Seed of the draw.
-
-    Returns
-    -------
-    array
-        (min(n_centers, rows), d).
-
-    Examples
-    --------
-    >>> choose_centers(np.zeros((5, 2)), np.ones((9, 2)), 3, "numerator").shape
-    (3, 2)
-    """
+    """Draw ``n_centers`` different rows, or all there are, from one sample or from both."""
     positive_int("n_centers", n_centers)
     one_of("source", source, CENTER_SOURCES)
     xp = array_namespace(numerator, denominator)
@@ -317,24 +196,6 @@ def choose_centers(
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """Return ``X[rows]`` for any array module.
-
-    Parameters
-    ----------
-    X
-        (n, d) array.
-    rows
-        Row numbers, as a NumPy array.
-
-    Returns
-    -------
-    array
-        (len(rows), d), a copy.
-
-    Examples
-    --------
-    >>> take_rows(np.array([[1.0], [2.0]]), np.array([1])).tolist()
-    [[2.0]]
-    """
+    """``X[rows]`` for any array module, as a copy."""
     xp = array_namespace(X)
     return xp.take(X, beside(rows, X), axis=0)

@@ -17,8 +17,8 @@ from pu_shift.kernels import as_rows, gaussian_kernel, row_blocks
 class LinearModel(chainer.Link):
     r"""g(x) = wᵀx + b on the input features (Lin of the paper).
 
-    With ``n_candidates = K`` the link holds K models as the columns of
-    ``W`` (features × K) and scores all of them by one GEMM.
+    With ``n_candidates = K`` the link holds K models as the columns of ``W`` (features × K) and
+    scores all of them by one GEMM.
 
     Parameters
     ----------
@@ -26,10 +26,8 @@ class LinearModel(chainer.Link):
         Number of input features.
     n_candidates
         Number of models K, or ``None`` for a single one with (n,) scores.
-    initial_w
-        Chainer initialiser of ``W``, or a number.
-    initial_b
-        Chainer initialiser of ``b``, or a number.
+    initial_w, initial_b
+        Chainer initialisers of ``W`` and ``b``, or numbers.
     dtype
         float32 or float64.
 
@@ -68,18 +66,7 @@ class LinearModel(chainer.Link):
             self.b = chainer.Parameter(initial_b, (columns,))
 
     def features(self, x: Any) -> Any:
-        """Return the (n, features) matrix that the weights multiply.
-
-        Parameters
-        ----------
-        x
-            (n, d) input rows.
-
-        Returns
-        -------
-        array
-            Here the input features themselves.
-        """
+        """Return the (n, features) matrix that the weights multiply: here ``x`` itself."""
         x = on_device("x", x, self.device)
         if x.ndim != 2 or x.shape[1] != self._n_inputs:
             raise ValueError(f"x must be rows of {self._n_inputs} columns, got shape {x.shape}")
@@ -98,8 +85,8 @@ class LinearModel(chainer.Link):
 class GaussianKernelModel(LinearModel):
     r"""g(x) = Σ_l w_l exp(−‖x − c_l‖²/2σ²) + b (Ker of the paper).
 
-    Centres and width are persistent values: they are saved and moved between
-    devices with the parameters. All candidates of a stack share them.
+    Centres and width are persistent values: they are saved and moved between devices with the
+    parameters. All candidates of a stack share them.
 
     Parameters
     ----------
@@ -132,18 +119,7 @@ class GaussianKernelModel(LinearModel):
         self.add_persistent("width", positive("width", width))
 
     def features(self, x: Any) -> Any:
-        """Return the (n, m) kernel values that the weights multiply.
-
-        Parameters
-        ----------
-        x
-            (n, d) input rows.
-
-        Returns
-        -------
-        array
-            exp(−‖x − c_l‖²/2σ²) for each row and centre.
-        """
+        """Return the (n, m) kernel values that the weights multiply."""
         return gaussian_kernel(super().features(x), self.centers, float(self.width))
 
     @property
@@ -203,25 +179,7 @@ class MLP(chainer.Chain):
 
 
 def score_rows(model: chainer.Link, X: Any) -> Any:
-    """Score rows with a trained link, in blocks and without a graph.
-
-    Parameters
-    ----------
-    model
-        A link that scores rows.
-    X
-        (n, d) rows on the model's device.
-
-    Returns
-    -------
-    array
-        (n,) scores, or (n, K) of a stack.
-
-    Examples
-    --------
-    >>> score_rows(LinearModel(2), np.zeros((3, 2), dtype=np.float32)).tolist()
-    [0.0, 0.0, 0.0]
-    """
+    """Score rows with a trained link, in blocks and without a graph: (n,), or (n, K) of a stack."""
     with chainer.using_config("train", False), chainer.no_backprop_mode():
         return model.xp.concatenate(
             [scores_of(model, block).array for block in row_blocks(X, 8192)]
@@ -229,30 +187,7 @@ def score_rows(model: chainer.Link, X: Any) -> Any:
 
 
 def scores_of(model: chainer.Link, rows: Any) -> chainer.Variable:
-    """Apply a link to rows: (n,) scores, also of a link that gives (n, 1), or (n, K).
-
-    Parameters
-    ----------
-    model
-        A link that scores rows.
-    rows
-        (n, d) rows on the model's device.
-
-    Returns
-    -------
-    chainer.Variable
-        The scores.
-
-    Raises
-    ------
-    ValueError
-        When the link gives something else.
-
-    Examples
-    --------
-    >>> scores_of(LinearModel(2, n_candidates=1), np.zeros((3, 2), dtype=np.float32)).shape
-    (3,)
-    """
+    """Apply a link to rows: (n,) scores, also of a link that gives (n, 1), or (n, K)."""
     scores = model(rows)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]

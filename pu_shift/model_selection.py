@@ -1,10 +1,9 @@
 """Choosing among models without negatives: cross-validation of a stack, and scorers.
 
-A scorer, for ``GridSearchCV`` and ``cross_val_score``, is called with an
-estimator and held-out PU rows, y = 1 for labelled positives and 0 or −1 for
-unlabelled rows, and returns the negated unbiased estimate of the risk under
-the test condition: greater is better. It may be positive, because an unbiased
-estimate of a small risk can fall below 0.
+A scorer, for ``GridSearchCV`` and ``cross_val_score``, is called with an estimator and held-out
+PU rows, y = 1 for labelled positives and 0 or −1 for unlabelled rows, and returns the negated
+unbiased estimate of the risk under the test condition: greater is better. It may be positive,
+because an unbiased estimate of a small risk can fall below 0.
 """
 
 from __future__ import annotations
@@ -29,40 +28,16 @@ from pu_shift.training import train
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """Linear models of every condition, λ and fold, and their held-out risks.
+    """Linear models of every condition, λ and fold (the last: all rows), and held-out risks."""
 
-    Attributes
-    ----------
-    risks : numpy.ndarray
-        (conditions, λ) held-out risks, averaged over the folds.
-    weights : array
-        (features, conditions, λ, folds + 1); the last of the last axis are the
-        models of all rows.
-    biases : array
-        (conditions, λ, folds + 1).
-    """
-
-    risks: np.ndarray
-    weights: Any
-    biases: Any
+    risks: np.ndarray  # (conditions, λ), averaged over the folds
+    weights: Any  # (features, conditions, λ, folds + 1)
+    biases: Any  # (conditions, λ, folds + 1)
 
     def held_out_scores(
         self, features: Sequence[Any], folds: Sequence[np.ndarray], place: tuple[int, int]
     ) -> tuple[np.ndarray, ...]:
-        """Score every row by the model that did not see it.
-
-        Parameters
-        ----------
-        features, folds
-            As for :func:`cross_validate`.
-        place
-            Which condition and λ.
-
-        Returns
-        -------
-        tuple of numpy.ndarray
-            Scores of P and of U.
-        """
+        """Scores of P and of U by the models of one condition and λ that did not see the row."""
         condition, lam = place
         weights, biases = self.weights[:, condition, lam], self.biases[condition, lam]
         return tuple(
@@ -81,35 +56,8 @@ def cross_validate(
 ) -> CrossValidation:
     """Train conditions × λ × (folds + the final model) as the columns of one link.
 
-    Parameters
-    ----------
-    features
-        The features of P and of U, floating arrays on one device.
-    folds
-        Fold numbers of P and of U, host arrays.
-    risk
-        The training risk; its conditions are those to train for.
-    lams
-        Candidates λ.
-    criterion
-        The loss of the held-out risk; the training loss by default.
-    **training
-        ``n_steps``, ``n_batches``, ``learning_rate`` and ``seed`` of
-        :func:`pu_shift.training.train`.
-
-    Returns
-    -------
-    CrossValidation
-        Risks and models.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.normal(1.0, 1.0, (40, 2)), rng.normal(0.0, 1.0, (80, 2))
-    >>> folds = np.arange(40) % 4, np.arange(80) % 4
-    >>> result = cross_validate(rows, folds, Risk([Condition(0.3)]), np.array([0.0, 1.0]))
-    >>> result.risks.shape, result.weights.shape
-    ((1, 2), (2, 1, 2, 5))
+    ``features`` and ``folds`` are those of P and of U, ``criterion`` is the loss of the held-out
+    risk (by default the training loss), ``training`` goes to :func:`train`.
     """
     conditions, n_folds = risk.conditions, int(folds[0].max()) + 1
     shape = (len(conditions), len(lams), n_folds + 1)
@@ -150,14 +98,13 @@ class PURiskScorer:
     Parameters
     ----------
     loss
-        ``'zero_one'`` (ready as ``zero_one_scorer``), a surrogate, or
-        ``None`` for the estimator's own training loss, ``'squared'`` if it has
-        none (ready as ``surrogate_scorer``).
+        ``'zero_one'`` (ready as ``zero_one_scorer``), a surrogate, or ``None`` for the
+        estimator's own training loss, ``'squared'`` if it has none (ready as
+        ``surrogate_scorer``).
     condition
-        The condition to judge by; by default that of the estimator, or of the
-        last step of a pipeline. Give it when the condition itself or an
-        estimated prior is searched over, for risks under different conditions
-        cannot be compared.
+        The condition to judge by; by default that of the estimator, or of the last step of a
+        pipeline. Give it when the condition itself or an estimated prior is searched over, for
+        risks under different conditions cannot be compared.
 
     Examples
     --------
@@ -221,8 +168,8 @@ def _condition_of(estimator: Any) -> Condition:
 def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition) -> np.ndarray:
     """Scores on the scale of the loss.
 
-    Those of an estimator that was trained by the loss are; of others the
-    posterior is turned into the score that minimises the loss.
+    Those of an estimator that was trained by the loss are; of others the posterior is turned into
+    the score that minimises the loss.
     """
     trained_by_it = getattr(last, "loss", None) == loss
     if hasattr(estimator, "decision_function") and (loss == "zero_one" or trained_by_it):

@@ -1,10 +1,9 @@
 """Class priors and error costs, and how each turns into the other.
 
-Notation of the paper: π is the share of positives among the unlabelled
-training patterns (``prior``), π′ the share among the test patterns
-(``test_prior``), α the penalty of a false positive (``alpha``) and 1 − α that
-of a false negative. Theorems and equations are numbered as in the paper, where
-theorems, corollaries and the proposition share one counter.
+Notation of the paper: π is the share of positives among the unlabelled training patterns
+(``prior``), π′ the share among the test patterns (``test_prior``), α the penalty of a false
+positive (``alpha``) and 1 − α that of a false negative. Theorems and equations are numbered as in
+the paper, where theorems, corollaries and the proposition share one counter.
 """
 
 from __future__ import annotations
@@ -24,16 +23,14 @@ def alpha_from_test_prior(prior: float, test_prior: float) -> float:
 
     Parameters
     ----------
-    prior
-        π, the class prior of the unlabelled data.
-    test_prior
-        π′, the class prior of the test data.
+    prior, test_prior
+        π and π′.
 
     Returns
     -------
     float
-        The false-positive penalty α for which sign[p(y=+1|x) − α] under π is
-        the Bayes classifier under π′.
+        The false-positive penalty α for which sign[p(y=+1|x) − α] under π is the Bayes classifier
+        under π′.
 
     Examples
     --------
@@ -54,10 +51,8 @@ def test_prior_from_alpha(prior: float, alpha: float) -> float:
 
     Parameters
     ----------
-    prior
-        π, the class prior of the unlabelled data.
-    alpha
-        α, the false-positive penalty.
+    prior, alpha
+        π and α.
 
     Returns
     -------
@@ -87,10 +82,8 @@ def prior_unif(test_prior: float, alpha: float = 0.5) -> float:
 
     Parameters
     ----------
-    test_prior
-        π′, the class prior of the test data.
-    alpha
-        α, the false-positive penalty.
+    test_prior, alpha
+        π′ and α.
 
     Returns
     -------
@@ -115,12 +108,8 @@ def alpha_unif(prior: float, test_prior: float, alpha: float = 0.5) -> float:
 
     Parameters
     ----------
-    prior
-        π, the class prior of the unlabelled data.
-    test_prior
-        π′, the class prior of the test data.
-    alpha
-        α, the false-positive penalty.
+    prior, test_prior, alpha
+        π, π′ and α.
 
     Returns
     -------
@@ -184,10 +173,8 @@ def test_ratio(u_over_p: Any, prior: float, test_prior: float) -> Any:
     ----------
     u_over_p
         p_u/p_p: a number or an array of any array module.
-    prior
-        π, the class prior of the unlabelled data.
-    test_prior
-        π′, the class prior of the test data.
+    prior, test_prior
+        π and π′.
 
     Returns
     -------
@@ -300,8 +287,8 @@ class Condition:
     def ratio_threshold(self, direction: str = "p/u") -> float:
         r"""Threshold on a density ratio (Eqs. 12 and 13).
 
-        A pattern is positive when p_p/p_u exceeds α_unif/π, which is the same
-        as p_u/p_p below π/α_unif.
+        A pattern is positive when p_p/p_u exceeds α_unif/π, which is the same as p_u/p_p below
+        π/α_unif.
 
         Parameters
         ----------

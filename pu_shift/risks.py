@@ -18,9 +18,25 @@ PU-asym            π(1 − α)        α
 PU-shift-asym      π′(1 − α)       (1 − π′)α/(1 − π)
 ================== =============== ========================
 
-Scores are (n,) for one model or (n, K) for K models side by side; the result
-is a scalar or (K,). The K models may have K different conditions, and row
-weights of shape (n,) or (n, K) leave rows out per model (cross-validation).
+The functions below share their first parameters and what they return.
+
+Parameters
+----------
+scores_p, scores_u
+    g(x) on the positive and on the unlabelled rows: (n,) for one model, or (n, K) for K models
+    side by side.
+condition
+    One condition for all models, or K.
+loss
+    A loss or its name.
+weights_p, weights_u
+    Row weights ≥ 0, (n,) or (n, K), which leave rows out per model (cross-validation); ``None``
+    weighs all rows alike.
+
+Returns
+-------
+chainer.Variable
+    The risk, of shape () or (K,).
 
 What the non-negative estimators return and what they back-propagate
 --------------------------------------------------------------------
@@ -53,25 +69,7 @@ CORRECTIONS = (None, "max", "ascent")
 
 
 def risk_weights(condition: Conditions, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return π and the weights a and b of a risk, one entry per condition.
-
-    Parameters
-    ----------
-    condition
-        One condition or a sequence of K.
-    kind
-        ``'pu'``, ``'pu-shift'``, ``'pu-asym'`` or ``'pu-shift-asym'``.
-
-    Returns
-    -------
-    prior, positive_weight, negative_weight : numpy.ndarray
-        π, a and b, each of shape (K,) (K = 1 for a single condition).
-
-    Examples
-    --------
-    >>> [array.round(6).tolist() for array in risk_weights(Condition(0.2, 0.6), "pu-shift")]
-    [[0.2], [0.6], [0.5]]
-    """
+    """Return π, a and b of the table above, one entry per condition."""
     one_of("kind", kind, KINDS)
     conditions: Sequence[Any] = condition if isinstance(condition, (list, tuple)) else [condition]
     for item in conditions:
@@ -104,10 +102,10 @@ class Risk:
     loss
         A loss or its name.
     kind
-        Which risk, see :func:`risk_weights`.
+        ``'pu'``, ``'pu-shift'``, ``'pu-asym'`` or ``'pu-shift-asym'``.
     correction
-        ``None`` for the unbiased risk, ``'max'`` or ``'ascent'`` for a non-negative
-        one; the head of this module says what each returns and back-propagates.
+        ``None`` for the unbiased risk, ``'max'`` or ``'ascent'`` for a non-negative one; the head
+        of this module says what each returns and back-propagates.
     beta, gamma
         β ≥ 0 and γ ≥ 0 of ``'ascent'``.
 
@@ -156,20 +154,7 @@ class Risk:
     def __call__(
         self, scores_p: Any, scores_u: Any, weights_p: Any = None, weights_u: Any = None
     ) -> chainer.Variable:
-        """Return the risk of scores, (n,) or (n, K).
-
-        Parameters
-        ----------
-        scores_p, scores_u
-            g(x) on the positive and on the unlabelled rows.
-        weights_p, weights_u
-            Row weights ≥ 0, (n,) or (n, K); ``None`` weighs all rows alike.
-
-        Returns
-        -------
-        chainer.Variable
-            The risk, of shape () or (K,).
-        """
+        """Return the risk of scores; the head of this module describes the arguments."""
         arrays = chainer.as_array(scores_p), chainer.as_array(scores_u)
         _check_scores(*arrays)
         weights = None
@@ -185,22 +170,8 @@ class Risk:
     def of_batch(self, scores: Any, n_p: int, weights: Any = None) -> chainer.Variable:
         """Return the risk of a mini-batch whose first ``n_p`` rows are positive.
 
-        A batch that has no P or no U rows that count for some model lacks that
-        model's term. Nothing is checked: this is the inner loop.
-
-        Parameters
-        ----------
-        scores
-            (n,) or (n, K) scores.
-        n_p
-            Number of positive rows; the others are unlabelled.
-        weights
-            (n, 1) or (n, K) row weights ≥ 0.
-
-        Returns
-        -------
-        chainer.Variable
-            The risk, of shape () or (K,).
+        A batch that has no P or no U rows that count for some model lacks that model's term.
+        Nothing is checked: this is the inner loop.
         """
         return _PURisk(self, n_p, weights).apply((scores,))[0]
 
@@ -214,28 +185,10 @@ def evaluate_risk(
     weights_p: Any = None,
     weights_u: Any = None,
 ) -> Any:
-    """Value of an unbiased risk estimator, as a plain array.
+    """Value of the unbiased risk of any kind, as a plain array.
 
-    The same number as the Chainer functions below, without a graph: for
-    validation and for the zero-one loss, which has no useful gradient.
-
-    Parameters
-    ----------
-    scores_p, scores_u
-        g(x) on the positive and on the unlabelled rows, (n,) or (n, K).
-    condition
-        One condition for all models, or K.
-    loss
-        A loss or its name.
-    kind
-        Which risk, see :func:`risk_weights`.
-    weights_p, weights_u
-        Row weights ≥ 0, (n,) or (n, K); ``None`` weighs all rows alike.
-
-    Returns
-    -------
-    array
-        The risk, of shape () or (K,).
+    The same number as the Chainer functions below, without a graph: for validation and for the
+    zero-one loss, which has no useful gradient.
 
     Examples
     --------
@@ -260,22 +213,6 @@ def pu_risk(
     .. math:: \frac{\pi}{n_p}\sum_i[\ell(g(x^p_i)) - \ell(-g(x^p_i))]
               + \frac{1}{n_u}\sum_i \ell(-g(x^u_i))
 
-    Parameters
-    ----------
-    scores_p, scores_u
-        g(x) on the positive and on the unlabelled rows, (n,) or (n, K).
-    condition
-        One condition for all models, or K.
-    loss
-        A loss or its name.
-    weights_p, weights_u
-        Row weights ≥ 0, (n,) or (n, K); ``None`` weighs all rows alike.
-
-    Returns
-    -------
-    chainer.Variable
-        The risk, of shape () or (K,).
-
     Examples
     --------
     >>> float(pu_risk(np.array([1.0]), np.array([1.0, -1.0]), Condition(0.5)).array)
@@ -297,16 +234,6 @@ def pu_shift_risk(
     .. math:: \frac{1}{n_p}\sum_i\left[\pi'\ell(g(x^p_i))
               - \frac{\pi-\pi\pi'}{1-\pi}\ell(-g(x^p_i))\right]
               + \frac{1}{n_u}\frac{1-\pi'}{1-\pi}\sum_i \ell(-g(x^u_i))
-
-    Parameters
-    ----------
-    scores_p, scores_u, condition, loss, weights_p, weights_u
-        As for :func:`pu_risk`.
-
-    Returns
-    -------
-    chainer.Variable
-        The risk, of shape () or (K,).
 
     Examples
     --------
@@ -332,16 +259,6 @@ def pu_asym_risk(
 
     With α = ½ it is half of :func:`pu_risk`.
 
-    Parameters
-    ----------
-    scores_p, scores_u, condition, loss, weights_p, weights_u
-        As for :func:`pu_risk`.
-
-    Returns
-    -------
-    chainer.Variable
-        The risk, of shape () or (K,).
-
     Examples
     --------
     >>> risk = pu_asym_risk(np.array([0.0]), np.array([0.0]), Condition(0.3, alpha=0.5))
@@ -361,23 +278,13 @@ def pu_shift_asym_risk(
 ) -> chainer.Variable:
     r"""Unbiased risk under shift and asymmetric error at once.
 
-    It estimates π′(1−α) E_p[ℓ(g)] + (1−π′)α E_n[ℓ(−g)]. With π′ = π it is
-    :func:`pu_asym_risk`, with α = ½ half of :func:`pu_shift_risk`, and in
-    general proportional to :func:`pu_shift_risk` at π_unif (Theorem 3).
+    It estimates π′(1−α) E_p[ℓ(g)] + (1−π′)α E_n[ℓ(−g)]. With π′ = π it is :func:`pu_asym_risk`,
+    with α = ½ half of :func:`pu_shift_risk`, and in general proportional to :func:`pu_shift_risk`
+    at π_unif (Theorem 3).
 
     .. math:: \frac{\pi'(1-\alpha)}{n_p}\sum_i \ell(g(x^p_i))
         + \frac{(1-\pi')\alpha}{1-\pi}\left[\frac{1}{n_u}\sum_i \ell(-g(x^u_i))
         - \frac{\pi}{n_p}\sum_i \ell(-g(x^p_i))\right]
-
-    Parameters
-    ----------
-    scores_p, scores_u, condition, loss, weights_p, weights_u
-        As for :func:`pu_risk`.
-
-    Returns
-    -------
-    chainer.Variable
-        The risk, of shape () or (K,).
 
     Examples
     --------
@@ -408,8 +315,6 @@ def nnpu_risk(
 
     Parameters
     ----------
-    scores_p, scores_u, condition, loss, weights_p, weights_u
-        As for :func:`pu_risk`.
     kind
         ``'pu'``, ``'pu-shift'``, ``'pu-asym'`` or ``'pu-shift-asym'``.
     beta
@@ -417,13 +322,8 @@ def nnpu_risk(
     gamma
         γ ≥ 0: the length of the corrective step.
     correction
-        ``'ascent'`` (Kiryo's gradient step) or ``'max'`` (as printed in this
-        paper; takes no β or γ).
-
-    Returns
-    -------
-    chainer.Variable
-        The risk, of shape () or (K,).
+        ``'ascent'`` (Kiryo's gradient step) or ``'max'`` (as printed in this paper; takes no β or
+        γ).
 
     Examples
     --------
@@ -454,25 +354,14 @@ def nnpu_shift_risk(
     .. math:: \frac{\pi'}{n_p}\sum_i \ell(g(x^p_i))
         + \frac{1-\pi'}{1-\pi}\max(0, \widehat R_\mathrm{PU\text{-}neg}(g))
 
-    Parameters
-    ----------
-    scores_p, scores_u, condition, loss, weights_p, weights_u, beta, gamma, correction
-        As for :func:`nnpu_risk`.
-
-    Returns
-    -------
-    chainer.Variable
-        The risk, of shape () or (K,).
-
     Examples
     --------
     >>> condition = Condition(0.3, 0.5)
     >>> float(nnpu_shift_risk(np.array([1.0]), np.array([-1.0]), condition).array)
     0.0
     """
-    risk = Risk(
-        condition, loss, "pu-shift", one_of("correction", correction, CORRECTIONS[1:]), beta, gamma
-    )
+    one_of("correction", correction, CORRECTIONS[1:])
+    risk = Risk(condition, loss, "pu-shift", correction, beta, gamma)
     return risk(scores_p, scores_u, weights_p, weights_u)
 
 
@@ -553,8 +442,8 @@ class _PURiskGradient(chainer.FunctionNode):
     def _slopes(self, scores: Any) -> Any:
         """Return the derivative of the risk by every score.
 
-        With q(z) = dℓ(−z)/dz it is aℓ′(g) − bπq on a positive row and bq on an unlabelled
-        one. For a linear-odd loss ℓ′ = q − 1, so that one evaluation of q serves all rows.
+        With q(z) = dℓ(−z)/dz it is aℓ′(g) − bπq on a positive row and bq on an unlabelled one.
+        For a linear-odd loss ℓ′ = q − 1, so that one evaluation of q serves all rows.
         """
         node, (a, b) = self.node, self.node.gradient_weights
         loss, n_p, g = node.risk.loss, node.n_p, _columns(scores)
@@ -604,29 +493,7 @@ def _check_scores(scores_p: Any, scores_u: Any) -> None:
 
 
 def row_weights(name: str, weights: Any, array: Any, shape: tuple[int, int]) -> Any:
-    """Check row weights and return them as an (n, K) matrix beside an array.
-
-    Parameters
-    ----------
-    name
-        What the error message calls them.
-    weights
-        (n,) or (n, K) numbers ≥ 0 with a positive sum per column; ``None`` for ones.
-    array
-        The array whose device and dtype they get.
-    shape
-        (n, K).
-
-    Returns
-    -------
-    array
-        The weights.
-
-    Examples
-    --------
-    >>> row_weights("weights_p", [1, 2], np.zeros(1), (2, 2)).tolist()
-    [[1.0, 1.0], [2.0, 2.0]]
-    """
+    """Return row weights ≥ 0, (n,) or (n, K) or ``None`` for ones, as (n, K) beside an array."""
     xp = chainer.backend.get_array_module(array)
     if weights is None:
         return xp.ones(shape, dtype=array.dtype)

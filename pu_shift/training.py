@@ -1,9 +1,9 @@
 r"""AMSGrad in Chainer's own terms: one loop for a stack of linear models and for networks.
 
-AMSGrad works on each parameter alone, so K models trained side by side as the
-columns of one link are the same computation as K models trained one after the
-other, and a step is two GEMMs. The columns may differ in condition, λ and row
-weights (folds); they share the rows, the loss and the mini-batches.
+AMSGrad works on each parameter alone, so K models trained side by side as the columns of one link
+are the same computation as K models trained one after the other, and a step is two GEMMs. The
+columns may differ in condition, λ and row weights (folds); they share the rows, the loss and the
+mini-batches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pu_shift.links import score_rows, scores_of
 from pu_shift.risks import Risk, row_weights
 
 # Entries of a parameter updated at a time, so that the passes over them stay in the cache.
-BLOCK = 32768
+CACHED_ENTRIES = 32768
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class TrainingResult:
     snapshots : list of dict
         The parameters by their names, as host arrays.
     risks : numpy.ndarray
-        (len(steps), K) unbiased risk on all weighted rows, without the penalty; (len(steps),)
-        for a model of one column.
+        (len(steps), K) unbiased risk on all weighted rows, without the penalty; (len(steps),) for
+        a model of one column.
     """
 
     steps: tuple[int, ...]
@@ -64,9 +64,9 @@ class _InPlaceRule(chainer.optimizers.adam.AdamRule):
         hp, alpha_t = self.hyperparam, self.alpha_t
         arrays = (param.array, param.grad, *(self.state[name] for name in ("m", "v", "vhat")))
         flat = [array.reshape(-1) for array in arrays]
-        spare = np.empty(min(BLOCK, len(flat[0])), dtype=param.dtype)
-        for start in range(0, len(flat[0]), BLOCK):
-            value, grad, m, v, vhat = (part[start : start + BLOCK] for part in flat)
+        spare = np.empty(min(CACHED_ENTRIES, len(flat[0])), dtype=param.dtype)
+        for start in range(0, len(flat[0]), CACHED_ENTRIES):
+            value, grad, m, v, vhat = (part[start : start + CACHED_ENTRIES] for part in flat)
             work = spare[: len(value)]
             m *= hp.beta1
             m += np.multiply(grad, 1.0 - hp.beta1, out=work)
@@ -95,7 +95,7 @@ class _ColumnDecay:
     def __call__(self, rule: Any, param: chainer.Parameter) -> None:
         if param.grad is not None:
             # In blocks, whose products stay in the cache.
-            size = max(1, BLOCK // max(1, param.size // len(param)))
+            size = max(1, CACHED_ENTRIES // max(1, param.size // len(param)))
             for grad, values in zip(row_blocks(param.grad, size), row_blocks(param.array, size)):
                 grad += self.lam * values
 
@@ -134,8 +134,8 @@ def train(
     n_steps
         Number of updates.
     n_batches
-        Mini-batches per epoch: the pool of P and U is shuffled and cut into that many
-        parts, so that the number of P rows varies. ``None`` takes all rows in every step.
+        Mini-batches per epoch: the pool of P and U is shuffled and cut into that many parts, so
+        that the number of P rows varies. ``None`` takes all rows in every step.
     learning_rate
         AMSGrad's α; its other parameters are Chainer's defaults.
     weights_p, weights_u
@@ -148,12 +148,7 @@ def train(
     Returns
     -------
     TrainingResult
-        Snapshots and risks.
-
-    Raises
-    ------
-    ValueError
-        When an argument is wrong, or the training diverged.
+        Snapshots and risks; a training that diverges is a ValueError.
 
     Examples
     --------
@@ -220,26 +215,8 @@ def pooled_batches(
 ) -> Iterator[tuple[np.ndarray | None, int]]:
     """Shuffle the pool of P and U and cut it into mini-batches, anew for each epoch, for ever.
 
-    Parameters
-    ----------
-    n_p, n_u
-        Numbers of rows; rows 0 … n_p − 1 of the pool are positive.
-    n_batches
-        Mini-batches per epoch; ``None`` for all rows in their order.
-    rng
-        The source of the permutations.
-
-    Yields
-    ------
-    tuple of array and int
-        The rows of a mini-batch, the positive ones first (``None`` for all rows), and how
-        many are positive.
-
-    Examples
-    --------
-    >>> rows, size_p = next(pooled_batches(2, 6, 2, np.random.default_rng(0)))
-    >>> len(rows), bool((rows[:size_p] < 2).all())
-    (4, True)
+    Yields the rows of a mini-batch, the positive ones first (``None`` for all rows in their
+    order), and how many of them are positive.
     """
     if n_batches is None:
         while True:

@@ -155,7 +155,6 @@ CALLS = {
         {
             **{"numerator": P, "denominator": U, "X": U, "centers": "both", "lams": [0.1, 1.0]},
             **{"basis": "gaussian", "selection": "kfold", "clip_coefficients": True},
-            **{"bounds": (0.0, 2.0), "chunk_rows": 16},
             **SMALL,
         },
     ),
@@ -163,7 +162,7 @@ CALLS = {
         ratio_of(KLIEP),
         {
             **{"numerator": P, "denominator": U, "X": U, "centers": "numerator"},
-            **{"bounds": (0.0, 2.0), "tolerance": 0.1, "max_iterations": 5, "chunk_rows": 16},
+            **{"tolerance": 0.1, "max_iterations": 5},
             **SMALL,
         },
     ),

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pu_shift.losses import LOSSES, get_loss
+from pu_shift.losses import LOSSES, SURROGATES, get_loss
 
-SURROGATES = ["squared", "double_hinge", "logistic", "modified_huber"]
 margins = st.floats(-1e4, 1e4)
 
 REFERENCE = {

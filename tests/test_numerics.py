@@ -24,7 +24,7 @@ from pu_shift import (
     estimate_prior,
     train,
 )
-from pu_shift.kernels import gaussian_kernel, median_distance
+from pu_shift.kernels import ScaleWarning, gaussian_kernel, median_distance
 from pu_shift.priors import alpha_from_test_prior, shift_posterior, test_prior_from_alpha
 from pu_shift.risks import KINDS, evaluate_risk, risk_weights
 from pu_shift.ulsif import GridEdgeWarning
@@ -200,6 +200,10 @@ class TestRatios:
         with pytest.raises(ValueError, match=f"X must be scaled: .* range of {dtype.__name__}"):
             estimator(X_p, X_u)
         narrow = 1e-30 if dtype == np.float32 else 1e-170
+        if factor > 1.0:  # then widths of one's own do not help
+            with pytest.raises(ValueError, match=f"X must be scaled: .* range of {dtype.__name__}"):
+                estimator(X_p, X_u, widths=factor)
+            return
         with pytest.raises(ValueError, match=f"width must be larger for {dtype.__name__}, got 1e"):
             estimator(X_p, X_u, widths=narrow)
 
@@ -343,6 +347,7 @@ class TestTraining:
     @pytest.mark.parametrize(
         ("model", "factor", "rate"), [(None, 1e15, 1e-2), (MLP(3, 8, 1), 1.0, 1e30)]
     )
+    @pytest.mark.filterwarnings("ignore::pu_shift.kernels.ScaleWarning")
     def test_a_training_that_diverges_is_said(self, model, factor, rate):
         X_p, X_u = (factor * X for X in samples(dtype=np.float32))
         classifier = RiskMinimizationClassifier(
@@ -404,7 +409,72 @@ class TestClassifiers:
         np.testing.assert_allclose(*probabilities, atol=5e-3)
 
 
+LINEAR = {
+    "ULSIF": lambda *rows: ULSIF(*rows, basis="linear"),
+    "ratio": lambda *rows: DensityRatioClassifier(0.4, basis="linear").fit_pu(*rows),
+    "risk": lambda *rows: RiskMinimizationClassifier(0.4, n_steps=20).fit_pu(*rows),
+}
+
+
+@pytest.mark.parametrize("fit", LINEAR.values(), ids=LINEAR)
+@pytest.mark.filterwarnings("ignore::pu_shift.ulsif.GridEdgeWarning")
+class TestScale:
+    """A linear basis that would give a constant without a word says so, with the cure."""
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda X: 1e-30 * X, "no feature of X has a range of more than"),
+            (lambda X: X + 1e8, "feature 1 of X is near 1e\\+08 with a range of only|no feature"),
+            (
+                lambda X: X + np.array([0, 0, 1e4]),
+                "feature 3 of X is near 1000[0-9.]* with a range of only",
+            ),
+            (lambda X: 1e9 * X, "values of X up to .* leave no digits of"),
+        ],
+    )
+    def test_features_that_a_linear_basis_cannot_use_are_reported(
+        self, fit, change, message, dtype
+    ):
+        rows = [change(X).astype(dtype) for X in samples()]
+        with pytest.warns(ScaleWarning, match=rf"\A({message})[^\n]*by StandardScaler [^\n]*\Z"):
+            fit(*rows)
+
+    @pytest.mark.parametrize(("dtype", "factor"), [(np.float32, 1e20), (np.float64, 1e160)])
+    def test_squares_that_overflow_are_refused(self, fit, dtype, factor):
+        rows = [(factor * X).astype(dtype) for X in samples()]
+        with pytest.raises(ValueError, match=r"\AX must be scaled: [^\n]*StandardScaler[^\n]*\Z"):
+            fit(*rows)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("factor", [0.1, 1.0, 1e3])
+    def test_ordinary_features_need_no_word(self, fit, factor, dtype):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ScaleWarning)
+            fit(*[np.c_[factor * X, np.full(len(X), 7.0)].astype(dtype) for X in samples()])
+
+
+@pytest.mark.parametrize("make", [DensityRatioClassifier, RiskMinimizationClassifier])
+def test_the_gaussian_basis_bears_any_scale_that_its_precision_holds(make):
+    X_p, X_u = samples()
+    options = {} if make is DensityRatioClassifier else {"n_steps": 60}
+    plain, tiny, far = (
+        make(0.4, basis="gaussian", **options).fit_pu(*rows).decision_function(rows[1])
+        for rows in ((X_p, X_u), (1e-30 * X_p, 1e-30 * X_u), (X_p + 1e8, X_u + 1e8))
+    )
+    close(tiny, plain, 1e-5)
+    close(far, plain, 1e-3)
+    for change in (lambda X: 1e-30 * X, lambda X: X + 1e8):
+        with pytest.raises(ValueError, match=r"\A[^\n]*[Ss]cale (the|such) features[^\n]*\Z"):
+            make(0.4, basis="gaussian").fit_pu(*(change(X).astype(np.float32) for X in (X_p, X_u)))
+
+
 class TestClassPrior:
+    def test_what_overflows_is_refused(self):
+        with pytest.raises(ValueError, match="X must be scaled: squares of values up to"):
+            estimate_prior(*(1e160 * X for X in samples()))
+
     @pytest.mark.parametrize("method", ["auto", "km2", "pen-l1"])
     @pytest.mark.parametrize("name", HARD)
     def test_hard_data_give_a_share(self, method, name):

@@ -86,8 +86,8 @@ def test_losses(on, name, dtype):
         {},
         {"selection": "loo"},
         {"basis": "linear"},
-        {"clip_coefficients": True, "bounds": (0.0, 3.0)},
-        {"widths": 1.0, "lams": 0.1, "chunk_rows": 16},
+        {"clip_coefficients": True},
+        {"widths": 1.0, "lams": 0.1},
     ],
 )
 @pytest.mark.filterwarnings("ignore::pu_shift.ulsif.GridEdgeWarning")
