@@ -6,31 +6,23 @@ The reference implementation of Charoenphakdee & Sugiyama (2019). The theory liv
 minimisation). The scikit-learn estimators over both are in :mod:`pu_shift.classifiers`.
 """
 
-from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)
-from pu_shift._version import __version__
-from pu_shift.class_prior import estimate_prior
-from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
-from pu_shift.links import MLP, GaussianKernelModel, LinearModel
-from pu_shift.model_selection import PURiskScorer, surrogate_scorer, zero_one_scorer
-from pu_shift.priors import Condition
-from pu_shift.risks import Risk
-from pu_shift.training import train
-from pu_shift.ulsif import KLIEP, ULSIF
+from __future__ import annotations
 
-__all__ = [
-    "KLIEP",
-    "MLP",
-    "ULSIF",
-    "Condition",
-    "DensityRatioClassifier",
-    "GaussianKernelModel",
-    "LinearModel",
-    "PURiskScorer",
-    "Risk",
-    "RiskMinimizationClassifier",
-    "__version__",
-    "estimate_prior",
-    "surrogate_scorer",
-    "train",
-    "zero_one_scorer",
-]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pu_shift._api import *  # noqa: F403
+    from pu_shift._api import __version__  # noqa: F401
+
+
+def __getattr__(name: str) -> Any:
+    """Import the library when the first of its names is asked for.
+
+    Chainer and scikit-learn take a second, in which the command line has to answer signals.
+    """
+    if name not in ("__all__", "__version__") and name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    api = importlib.import_module("pu_shift._api")
+    # Its import has made the modules attributes of the package.
+    return globals()[name] if name in globals() else getattr(api, name)

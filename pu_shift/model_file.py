@@ -1,16 +1,18 @@
 """Fitted classifiers in files that cannot run code: arrays and a JSON header.
 
 The file is a NumPy archive (``.npz``) of plain numbers; objects are not unpickled.
-Its header names the format, its version and the classifier; whatever is not
-exactly as expected is refused.
+Whatever in it is not exactly as expected is refused, and a digest tells a file that
+was changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Union
 
@@ -20,21 +22,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import shown
-from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift._checks import distinct, shown
+from pu_shift._files import replacing
+from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import to_numpy
 from pu_shift.links import MLP, GaussianKernelModel, LinearModel
-from pu_shift.paper.store import write_atomic
-from pu_shift.priors import Condition
+from pu_shift.priors import DIRECTIONS, Condition
+from pu_shift.row_files import LARGEST, ZIP_METHODS, may_unpack, one_line
 from pu_shift.ulsif import ULSIF
 
 PathLike = Union[str, "os.PathLike[str]"]
+# What a field must be, in words and as a test.
+Rule = tuple[str, Callable[[Any], bool]]
 
-FORMAT, VERSION = "pu-shift model", 1
+FORMAT, VERSION = "pu-shift model", 2
 CLASSIFIERS = {kind.__name__: kind for kind in (DensityRatioClassifier, RiskMinimizationClassifier)}
 _HEADER = "header"
-MAX_BYTES = 1 << 30
-"""No model unpacks to more; a bomb would."""
 
 
 class ModelFileError(ValueError):
@@ -86,8 +89,8 @@ def save_model(path: PathLike, estimator: Any) -> None:
         ratio = classifier.ratio_
         header["fitted"] = {
             "direction": classifier.direction_,
-            "width": _number(ratio.width),
-            "lam": _number(ratio.lam),
+            "width": _or_none(ratio.width),
+            "lam": _or_none(ratio.lam),
         }
         arrays["coefficients"] = to_numpy(ratio.coefficients)
         if ratio.centers is not None:
@@ -96,22 +99,24 @@ def save_model(path: PathLike, estimator: Any) -> None:
         condition = classifier.condition_
         header["fitted"] = {
             "condition": [condition.prior, condition.test_prior, condition.alpha],
-            "width": _number(classifier.width_),
-            "lam": _number(classifier.lam_),
-            "slope": _number(classifier.slope_),
+            "width": _or_none(classifier.width_),
+            "lam": _or_none(classifier.lam_),
+            "slope": _or_none(classifier.slope_),
             "loss": classifier.loss_,
-            "network": _network(classifier.model),
+            "network": _sizes(classifier.model),
         }
         serializer = chainer.serializers.DictionarySerializer()
         serializer.save(classifier.model_)
         arrays.update(
             (f"model/{name}", to_numpy(value)) for name, value in serializer.target.items()
         )
+    header["digest"] = _digest(header, arrays)
+    _check_header(header)
     content = io.BytesIO()
     text = json.dumps(header, sort_keys=True).encode("utf-8")
-    arrays[_HEADER] = np.frombuffer(text, dtype=np.uint8)
-    np.savez(content, **arrays)  # type: ignore[arg-type]  # its options have other names
-    write_atomic(path, content.getvalue())
+    np.savez(content, **{_HEADER: np.frombuffer(text, dtype=np.uint8)}, **arrays)  # type: ignore[arg-type]
+    with replacing(path, binary=True) as file:
+        file.write(content.getvalue())
 
 
 def load_model(path: PathLike) -> Any:
@@ -143,46 +148,173 @@ def load_model(path: PathLike) -> Any:
     pu_shift.model_file.ModelFileError: notes.txt is not a pu-shift model: it is no NumPy archive
     """
     path = Path(path)
-    if not path.is_file():
-        raise ModelFileError(f"path must be a model file, got {str(path)!r}")
+    if not os.path.isfile(path):
+        raise ModelFileError(f"path must be a model file, got {one_line(repr(str(path)))}")
     try:
         return _restore(*_read(path))
-    except ModelFileError as error:
-        raise ModelFileError(f"{path.name} is not a pu-shift model: {error}") from None
+    except ValueError as error:
+        raise ModelFileError(f"{path.name} is not a pu-shift model: {one_line(error)}") from None
     except Exception as error:  # whatever a damaged or forged file leads to
-        reason = (str(error).splitlines() or [""])[0]
-        raise ModelFileError(
-            f"{path.name} is a damaged pu-shift model: {type(error).__name__} {reason}"
-        ) from None
+        reason = f"{type(error).__name__} {one_line(error)}"
+        raise ModelFileError(f"{path.name} is a damaged pu-shift model: {reason}") from None
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not zipfile.is_zipfile(path):
         raise ModelFileError("it is no NumPy archive")
     with zipfile.ZipFile(path) as archive:
-        members = {info.filename: info for info in archive.infolist()}
-        if sum(info.file_size for info in members.values()) > MAX_BYTES:
-            raise ModelFileError(f"it unpacks to more than {MAX_BYTES:,} bytes")
-        if f"{_HEADER}.npy" not in members:
+        infos = archive.infolist()
+        distinct("its members", [info.filename for info in infos])
+        if any(info.compress_type not in ZIP_METHODS for info in infos):
+            raise ModelFileError("it is compressed by another method than deflate")
+        if not may_unpack(sum(info.file_size for info in infos), path.stat().st_size):
+            raise ModelFileError("it unpacks to far more than its size")
+        members = {info.filename.removesuffix(".npy"): info for info in infos}
+        if _HEADER not in members:
             raise ModelFileError("it has no header")
-        try:
-            content = _array(archive, members.pop(f"{_HEADER}.npy")).tobytes()
-            header = json.loads(content.decode("utf-8"))
-        except ValueError:
-            raise ModelFileError("its header cannot be read") from None
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise ModelFileError("its header names another format")
-        if header.get("version") != VERSION:
-            raise ModelFileError(
-                f"it has version {shown(header.get('version'))}, this release knows {VERSION}"
-            )
-        if header.get("classifier") not in CLASSIFIERS:
-            raise ModelFileError(f"it holds an unknown {shown(header.get('classifier'))}")
-        arrays = {name[: -len(".npy")]: _array(archive, members[name]) for name in members}
+        header = _parsed(_array(archive, members.pop(_HEADER)).tobytes())
+        arrays = {name: _array(archive, info) for name, info in members.items()}
+    _check_header(header)
+    if header["version"] > 1 and header["digest"] != _digest(header, arrays):
+        raise ModelFileError("its content was changed after it was saved")
     for name, array in arrays.items():
-        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-            raise ModelFileError(f"its array {name!r} is not made of finite numbers")
+        if array.dtype.kind not in "fiu" or not np.all(np.abs(array, dtype=np.float64) <= LARGEST):
+            raise ModelFileError(
+                f"its array {name!r} is not made of finite numbers up to {LARGEST:g}"
+            )
     return header, arrays
+
+
+def _parsed(text: bytes) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        distinct("its header's keys", [name for name, _ in pairs])
+        return dict(pairs)
+
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=once)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise ModelFileError("its header cannot be read") from None
+
+
+def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """Return a SHA-256 of all that a model consists of."""
+    kept = {name: value for name, value in header.items() if name != "digest"}
+    digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8"))
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _number(value: Any, low: float = -LARGEST, high: float = LARGEST) -> bool:
+    return type(value) in (int, float) and low <= value <= high
+
+
+def _network(value: Any) -> bool:
+    keys = {"n_features", "n_units", "n_hidden"}
+    return value is None or (
+        type(value) is dict and value.keys() == keys and all(map(_COUNT[1], value.values()))
+    )
+
+
+def _parameter(value: Any) -> bool:
+    items = value if type(value) is list else [value]
+    return all(item is None or type(item) in (bool, str) or _number(item) for item in items)
+
+
+def _labels(value: Any) -> bool:
+    if type(value) is not list or len(value) != 2 or type(value[0]) is not type(value[1]):
+        return False
+    known = all(type(label) in (bool, str) or _number(label) for label in value)
+    return known and value[0] < value[1]
+
+
+def _one_of(*allowed: Any) -> Rule:
+    def holds(value: Any) -> bool:  # by type too: JSON's true equals 1
+        return any(type(value) is type(item) and value == item for item in allowed)
+
+    return f"one of {', '.join(map(repr, allowed))}", holds
+
+
+def _of_type(what: str, kind: type) -> Rule:
+    return what, lambda value: type(value) is kind
+
+
+_UNIT: Rule = ("strictly between 0 and 1", lambda value: _number(value) and 0 < value < 1)
+_MAYBE_UNIT: Rule = (f"null or {_UNIT[0]}", lambda value: value is None or _UNIT[1](value))
+_POSITIVE: Rule = ("null or positive", lambda v: v is None or (_number(v, 0.0) and v > 0))
+_COUNT: Rule = ("a positive integer", lambda value: type(value) is int and 0 < value < 2**31)
+_NETWORK: Rule = ("null or the sizes of a network", _network)
+_PARAMETER: Rule = ("a number, text or a list of them", _parameter)
+_TEXTS: Rule = (
+    "a list of distinct texts",
+    lambda value: (
+        type(value) is list
+        and all(type(item) is str for item in value)
+        and len(set(value)) == len(value)
+    ),
+)
+_HEADER_RULES: dict[str, Rule] = {
+    "format": _one_of(FORMAT),
+    "version": _one_of(1, VERSION),
+    "classifier": _one_of(*CLASSIFIERS),
+    "scaler": _of_type("true or false", bool),
+    "params": _of_type("a mapping", dict),
+    "n_features": _COUNT,
+    "feature_names": _TEXTS,
+    "classes": ("two labels in order", _labels),
+    "prior": _UNIT,
+    "fitted": _of_type("a mapping", dict),
+}
+# The fit checks its other parameters; a model only keeps them.
+_PARAMETER_RULES = {"prior": _MAYBE_UNIT, "test_prior": _MAYBE_UNIT, "alpha": _UNIT}
+_PARAMETER_RULES["model"] = _NETWORK
+_BASIS_RULES: dict[str, Rule] = {
+    "width": _POSITIVE,
+    "lam": ("null or not negative", lambda value: value is None or _number(value, 0.0)),
+}
+_FITTED_RULES: dict[str, dict[str, Rule]] = {
+    "DensityRatioClassifier": {**_BASIS_RULES, "direction": _one_of(*DIRECTIONS)},
+    "RiskMinimizationClassifier": {
+        **_BASIS_RULES,
+        "condition": (
+            "three numbers between 0 and 1",
+            lambda v: type(v) is list and len(v) == 3 and all(map(_UNIT[1], v)),
+        ),
+        "slope": _POSITIVE,
+        "loss": _one_of(*SURROGATES),
+        "network": _NETWORK,
+    },
+}
+
+
+def _conform(where: str, values: dict[str, Any], rules: Mapping[str, Rule]) -> None:
+    """Refuse fields that are missing, unknown or not as their rule says."""
+    for name in sorted(rules.keys() ^ values.keys()):
+        raise ModelFileError(f"{where} has {'an unknown' if name in values else 'no'} {name!r}")
+    for name, (what, holds) in rules.items():
+        if not holds(values[name]):
+            raise ModelFileError(f"{name} must be {what}, got {shown(values[name])}")
+
+
+def _check_header(header: Any) -> None:
+    """Refuse a header of which any field is not of its type, in its range and in its place."""
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ModelFileError("its header names another format")
+    rules = {**_HEADER_RULES, "digest": _of_type("text", str)}
+    if _one_of(1)[1](header.get("version")):
+        del rules["digest"]  # it came with the second
+    _conform("its header", header, rules)
+    kind, fitted = header["classifier"], header["fitted"]
+    parameters = CLASSIFIERS[kind]().get_params(deep=False)
+    rules = {name: _PARAMETER_RULES.get(name, _PARAMETER) for name in parameters}
+    _conform("params", header["params"], rules)
+    _conform("fitted", fitted, _FITTED_RULES[kind])
+    n_names = len(header["feature_names"])
+    if n_names not in (0, header["n_features"]):
+        raise ModelFileError(f"it has {n_names} names for {header['n_features']} features")
+    if "loss" in fitted and (fitted["slope"] is None) != (fitted["loss"] != "double_hinge"):
+        raise ModelFileError(f"slope does not belong to the loss {fitted['loss']}")
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
@@ -206,39 +338,45 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         params["model"] = _new_network(params["model"], arrays)
     classifier = CLASSIFIERS[header["classifier"]](**params)
     classifier.classes_ = np.array(header["classes"])
-    classifier.prior_ = Condition(header["prior"]).prior
-    classifier.n_features_in_ = d
-    # Under a scaler the classifier sees its arrays, which have no names.
-    names = np.array(header["feature_names"], dtype=object)
-    if len(names) not in (0, d) or classifier.classes_.shape != (2,):
-        raise ModelFileError(f"it has {len(names)} names for {d} features")
-    scaler = None
-    if header["scaler"]:
-        scaler = StandardScaler()
-        scaler.mean_ = _shaped(arrays.pop("scaler/mean"), (d,))
-        scaler.scale_ = _shaped(arrays.pop("scaler/scale"), (d,))
-        scaler.var_, scaler.n_features_in_ = scaler.scale_**2, d
-    if len(names):
-        (classifier if scaler is None else scaler).feature_names_in_ = names
+    classifier.prior_, classifier.n_features_in_ = float(header["prior"]), d
+    scaler = _scaler(arrays, d) if header["scaler"] else None
+    if header["feature_names"]:
+        # Under a scaler the classifier sees its arrays, which have no names.
+        first = classifier if scaler is None else scaler
+        first.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     width, lam = (np.nan if fitted[name] is None else fitted[name] for name in ("width", "lam"))
     if isinstance(classifier, DensityRatioClassifier):
-        coefficients = arrays.pop("coefficients")
-        centers = arrays.pop("centers", None)
-        b = d + 1 if centers is None else len(_shaped(centers, (len(centers), d)))
-        _shaped(coefficients, (b,))
-        classifier.ratio_ = ULSIF.restore(coefficients, d, centers, width, lam)
+        coefficients, centers = arrays.pop("coefficients"), arrays.pop("centers", None)
+        b = d + 1 if centers is None else len(_centers(centers, d, width))
+        classifier.ratio_ = ULSIF.restore(_shaped(coefficients, (b,)), d, centers, width, lam)
         classifier.direction_ = fitted["direction"]
     else:
         classifier.condition_ = Condition(*fitted["condition"])
-        classifier.width_, classifier.lam_ = width, lam
-        classifier.loss_ = fitted["loss"]
+        classifier.width_, classifier.lam_, classifier.loss_ = width, lam, fitted["loss"]
         classifier.slope_ = np.nan if fitted["slope"] is None else fitted["slope"]
         network = fitted["network"] and _new_network(fitted["network"], arrays)
-        state = {name[len("model/") :]: arrays.pop(name) for name in list(arrays)}
+        names = [name for name in arrays if name.startswith("model/")]
+        state = {name.removeprefix("model/"): arrays.pop(name) for name in names}
         classifier.model_ = _model(network, state, d, width)
     if arrays:
         raise ModelFileError(f"it has an unknown array {sorted(arrays)[0]!r}")
     return classifier if scaler is None else Pipeline([("scale", scaler), ("classify", classifier)])
+
+
+def _scaler(arrays: dict[str, np.ndarray], d: int) -> StandardScaler:
+    scaler = StandardScaler()
+    scaler.mean_ = _shaped(arrays.pop("scaler/mean"), (d,))
+    scaler.scale_ = _shaped(arrays.pop("scaler/scale"), (d,))
+    if not (scaler.scale_ > 0).all():
+        raise ModelFileError("its scale must be positive")
+    scaler.var_, scaler.n_features_in_ = scaler.scale_**2, d
+    return scaler
+
+
+def _centers(centers: np.ndarray, d: int, width: float) -> np.ndarray:
+    if len(centers) == 0 or np.isnan(width):
+        raise ModelFileError("its Gaussian basis needs centres and a width")
+    return _shaped(centers, (len(centers), d))
 
 
 def _new_network(sizes: dict[str, int], arrays: dict[str, np.ndarray]) -> MLP:
@@ -254,7 +392,7 @@ def _model(network: MLP | None, state: dict[str, np.ndarray], d: int, width: flo
     if network is not None:
         model = network
     elif "centers" in state:
-        centers = _shaped(state["centers"], (len(state["centers"]), d))
+        centers = _centers(state["centers"], d, width)
         model = GaussianKernelModel(centers, width, dtype=state["W"].dtype)
     else:
         model = LinearModel(d, dtype=state["W"].dtype)
@@ -284,11 +422,11 @@ def _steps(estimator: Any) -> tuple[StandardScaler | None, Any]:
 def _params(classifier: Any) -> dict[str, Any]:
     params = classifier.get_params(deep=False)
     if "model" in params:
-        params["model"] = _network(params["model"])
+        params["model"] = _sizes(params["model"])
     return params
 
 
-def _network(model: Any) -> dict[str, int] | None:
+def _sizes(model: Any) -> dict[str, int] | None:
     if model is None:
         return None
     if type(model) is not MLP:
@@ -309,7 +447,7 @@ def _plain(name: str, value: Any) -> Any:
     raise ModelFileError(f"{name} must be a number, text or a list to be saved, got {value!r}")
 
 
-def _number(value: float) -> float | None:
+def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 

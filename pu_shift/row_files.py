@@ -1,261 +1,484 @@
-"""Files of rows for the command line: CSV with a header, and ``.npy`` matrices.
+"""Tables of numbers in files: the one reader of CSV text, plain or packed, and of ``.npy``.
 
-A file to fit is read whole, one to predict block by block: memory stays the
-same for any number of rows.
+Rows come block by block, so that memory does not grow with the file. What a packed
+file unpacks to, how long its lines are and how many columns it has are bounded.
 """
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
+import io
+import lzma
 import os
-from collections.abc import Iterator, Sequence
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
+from itertools import chain, dropwhile, islice, repeat
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from pu_shift.data.dataset import DataError
+from pu_shift._checks import shown
 
 # Large enough that reading is fast, small beside what a process needs anyway.
-BLOCK_ROWS = 65536
+BLOCK_CELLS, BLOCK_CHARACTERS = 655_360, 16 << 20
 LARGEST = 1e150
-_FORMAT: dict[str, Any] = {"encoding": "utf-8-sig", "skipinitialspace": True}
+MAX_COLUMNS, MAX_LINE = 1 << 16, 1 << 22
+# Tables compress up to 50-fold (SUSY 3, MNIST as CSV 9), a bomb thousands of times. The
+# floor lets small files of equal rows pass.
+UNPACKED_FLOOR, UNPACKED_RATIO = 16 << 20, 250
+# Other methods of the zip format are unpacked by the standard library without a bound.
+ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+_COMPRESSIONS: tuple[tuple[bytes, Callable[[Any], Any]], ...] = (
+    (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream)),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+)
+_WORDS = {"true": 1.0, "false": 0.0}
+_WORDS.update(dict.fromkeys(("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"), np.nan))
+
+
+Converters = dict[int | str, Callable[[str], float | None]]
+
+
+class DataError(ValueError):
+    """Data that cannot be had, or that is not what it should be."""
 
 
 class Block(NamedTuple):
     """Some consecutive rows, and how many bytes of the file's size have been read with them."""
 
-    rows: Any
+    rows: np.ndarray
     position: int
     size: int
 
 
-def read_csv(path: str) -> pd.DataFrame:
-    r"""Read a CSV file with a line of column names; commas, semicolons or tabs.
+def decompressed(stream: Any, member: str | None = None) -> io.BufferedReader:
+    """Open a binary stream, or a member of the zip archive it is, for reading its content.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    pandas.DataFrame
-        At least one row.
-
-    Raises
-    ------
-    DataError
-        When it is no such file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "rows.csv")
-    ...     _ = file.write_text("size;weight\n1,5;2\n3;4\n")
-    ...     read_csv(str(file)).columns.tolist()
-    ['size', 'weight']
+    Compression is told by the first bytes, not by a name.
     """
-    names, options = _layout(path)
-    with _reading(path):
-        frame = pd.read_csv(path, **options)
-    if len(names) == 1:
-        frame = frame[: len(frame) - _empty_at_the_end(frame)]
-    if len(frame) == 0:
-        raise DataError(f"data: {path} has no rows")
-    return frame
+    source = _Counted(stream)
+    if member is None:
+        content = _layer(io.BufferedReader(source, 1 << 18))
+    else:
+        archive = zipfile.ZipFile(source)
+        _check_method(archive.getinfo(member).compress_type)
+        content = _layer(archive.open(member))
+    return io.BufferedReader(_Bounded(content, source), 1 << 18)
 
 
-def read_blocks(
-    path: str, names: Sequence[str] | None, n_features: int, block_rows: int = BLOCK_ROWS
-) -> Iterator[Block]:
-    r"""Read the features of a file block by block.
-
-    Parameters
-    ----------
-    path
-        A CSV file with the columns ``names``, among others, or a ``.npy``
-        matrix whose columns are the features in this order.
-    names
-        The features; ``None`` when they have no names, which a CSV file needs.
-    n_features
-        How many there are.
-    block_rows
-        Rows of a block.
-
-    Yields
-    ------
-    Block
-        Finite float64 rows: a data frame, or a matrix when there are no names.
-
-    Raises
-    ------
-    DataError
-        When the file is not of this kind, in one line that says where.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "rows.csv")
-    ...     _ = file.write_text("id,a\nx,1\ny,2\nz,3\n")
-    ...     [block.rows["a"].tolist() for block in read_blocks(str(file), ["a"], 1, 2)]
-    [[1.0, 2.0], [3.0]]
-    """
-    is_matrix = Path(path).suffix == ".npy"
-    if names is None and not is_matrix:
-        raise DataError(f"data: {path} must be a .npy file, the model's features have no names")
-    read = _npy_blocks if is_matrix else _csv_blocks
-    first = 0
-    for rows, position in read(path, () if names is None else names, n_features, block_rows):
-        yield Block(finite(path, rows, first), position, os.path.getsize(path))
-        first += len(rows)
-    if first == 0:
-        raise DataError(f"data: {path} has no rows")
+def may_unpack(total: int, read: int) -> bool:
+    """Tell whether so many bytes may come out of so many that were read."""
+    return total <= UNPACKED_FLOOR + UNPACKED_RATIO * read
 
 
-def finite(path: str, rows: Any, first: int = 0) -> Any:
-    """Return rows as float64, or say which cell is no number.
-
-    Parameters
-    ----------
-    path
-        The file they come from.
-    rows
-        A data frame or a matrix.
-    first
-        How many rows of the file come before.
-
-    Returns
-    -------
-    pandas.DataFrame or numpy.ndarray
-        The same rows.
-
-    Examples
-    --------
-    >>> finite("a.csv", pd.DataFrame({"b": ["1", "x"]}))
-    Traceback (most recent call last):
-    ...
-    pu_shift.data.dataset.DataError: data: a.csv needs a finite number in row 2 of column 'b', ...
-    """
-    is_frame = isinstance(rows, pd.DataFrame)
-    if rows.shape[1] == 0:
-        raise DataError(f"data: {path} has no column of features")
-    numbers = rows.apply(pd.to_numeric, errors="coerce") if is_frame else rows
-    numbers = numbers.astype(np.float64)
-    # Squares are summed: they have to be finite too.
-    wrong = ~(np.abs(np.asarray(numbers)) <= LARGEST)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        name = rows.columns[column] if is_frame else int(column)
-        found = rows.iloc[row, column] if is_frame else rows[row, column]
-        found = found.item() if isinstance(found, np.generic) else found
-        limit = f", above {LARGEST:g}" if np.isfinite(np.asarray(numbers)[row, column]) else ""
-        raise DataError(
-            f"data: {path} needs a finite number in row {first + row + 1} of column {name!r}, "
-            f"found {found!r}{limit}"
-        )
-    return numbers
+def _layer(stream: Any) -> Any:
+    head = stream.peek(6)
+    for magic, opener in _COMPRESSIONS:
+        if head.startswith(magic):
+            return opener(stream)
+    if head.startswith(b"PK\x03\x04"):
+        return _layer(io.BufferedReader(_FirstMember(stream), 1 << 18))
+    return stream
 
 
-def _csv_blocks(
-    path: str, names: Sequence[str], n_features: int, block_rows: int
-) -> Iterator[tuple[pd.DataFrame, int]]:
-    present, options = _layout(path)
-    missing = [name for name in names if name not in present]
-    if missing:
-        raise DataError(f"data: {path} has no column {missing[0]!r}")
-    with (
-        _reading(path),
-        open(path, "rb") as file,
-        pd.read_csv(file, chunksize=block_rows, **options) as reader,
-    ):
-        # All columns: with some left out pandas would accept lines that are too long.
-        held = None
-        for frame in reader:
-            if len(present) == 1:
-                # Empty lines are rows, unless the file ends with them.
-                frame = pd.concat([held, frame], ignore_index=True)
-                full = len(frame) - _empty_at_the_end(frame)
-                frame, held = frame[:full], frame[full:]
-            if len(frame):
-                yield frame[list(names)], file.tell()
+def _check_method(method: int) -> None:
+    if method not in ZIP_METHODS:
+        raise DataError(f"expected a deflated zip archive, found method {method}")
 
 
-def _npy_blocks(
-    path: str, names: Sequence[str], n_features: int, block_rows: int
-) -> Iterator[tuple[Any, int]]:
-    with _reading(path, "NumPy matrix"):
-        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-        if matrix.ndim != 2 or matrix.shape[1] != n_features or matrix.dtype.kind not in "fiub":
-            raise ValueError(
-                f"it must hold (rows, {n_features}) numbers, has {matrix.shape} {matrix.dtype}"
+class _Raw(io.RawIOBase):
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+
+class _Counted(_Raw):
+    """A stream that knows how much was read of it."""
+
+    count = 0
+
+    def seekable(self) -> bool:
+        return self._stream.seekable()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._stream.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        size = self._stream.readinto(buffer) or 0
+        self.count += size
+        return size
+
+
+class _Bounded(_Raw):
+    """What a stream unpacks to, as long as it is in proportion to what was read of it."""
+
+    def __init__(self, stream: Any, source: _Counted) -> None:
+        super().__init__(stream)
+        self._source, self._total = source, 0
+
+    def readinto(self, buffer: Any) -> int:
+        size = self._stream.readinto(buffer)
+        self._total += size
+        if not may_unpack(self._total, self._source.count):
+            raise DataError(
+                f"unpacks to more than {UNPACKED_RATIO} times its size: if that is right, unpack "
+                "it first"
             )
-        n, offset = len(matrix), matrix.offset
-        row_bytes = n_features * matrix.itemsize
-        for start in range(0, n, block_rows):
-            # Mapped anew: pages of an old map would count as memory of the process.
-            matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-            rows = np.array(matrix[start : start + block_rows])
-            del matrix
-            position = offset + (start + len(rows)) * row_bytes
-            yield (pd.DataFrame(rows, columns=list(names)) if len(names) else rows), position
+        return size
+
+
+class _FirstMember(_Raw):
+    """The first file of a zip archive that streams by; its index comes only at the end."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        header = stream.read(30)
+        if len(header) < 30:
+            raise EOFError("the archive ends in its first header")
+        method, size, *names = struct.unpack_from("<H8xI4xHH", header, 8)
+        _check_method(method)
+        stream.read(sum(names))
+        # Not every writer knows the size in advance, and 4 GB do not fit.
+        self._left = size if 0 < size < 2**32 - 1 else sys.maxsize
+        self._inflate = zlib.decompressobj(-15) if method else None
+
+    def readinto(self, buffer: Any) -> int:
+        if self._inflate is None:
+            chunk = self._stream.read(min(len(buffer), self._left))
+            self._left -= len(chunk)
+        else:
+            chunk = b""
+            while not chunk and not self._inflate.eof:
+                packed = self._inflate.unconsumed_tail or self._stream.read(1 << 16)
+                if not packed:
+                    raise EOFError("the archive ends before its first file does")
+                chunk = self._inflate.decompress(packed, len(buffer))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 @contextmanager
-def _reading(path: str, kind: str = "CSV file") -> Iterator[None]:
-    if not Path(path).is_file():
-        raise DataError(f"data must be a file, got {path!r}")
+def reading(label: str, mark: str = ":") -> Iterator[None]:
+    """Turn what a damaged file makes the readers raise into one `DataError` of one line."""
     try:
         yield
-    except DataError:
-        raise
-    except (ValueError, EOFError) as error:  # pandas' parser errors are ValueErrors
-        reason = " ".join(str(error).split())
-        raise DataError(f"data: {path} is not a {kind}: {reason}") from None
+    except DataError as error:
+        raise DataError(f"{label}{mark} {error}") from None
+    # zipfile raises RuntimeError for a password, or a compression it does not know.
+    except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError) as e:
+        raise DataError(f"{label} is truncated or corrupt: {one_line(e)}") from None
 
 
-def _layout(path: str) -> tuple[list[str], dict[str, Any]]:
-    """Check the line of names; return the names, and how pandas has to read the file."""
-    with _reading(path):
-        options = {"sep": _separator(path), **_FORMAT}
-        # As it stands: pandas would rename what is repeated or empty, and would take the
-        # first field of rows that have one too many as their name.
-        lines = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False, **options)
-    names = lines.iloc[0].tolist()
-    if all(_is_number(name) for name in names):
-        raise DataError(f"data: {path} must begin with a line of column names")
-    for place, name in enumerate(names):
-        if not name.strip():
-            raise DataError(
-                f"data: {path} has no name for column {place + 1}: if it numbers the rows, write "
-                "the file without it"
-            )
-        if name in names[:place]:
-            raise DataError(f"data: {path} has two columns {name!r}")
-    # With one column, an empty line is a row whose value is missing.
-    return names, {**options, "skip_blank_lines": len(names) > 1}
+def one_line(error: object) -> str:
+    """Return an exception's message in one line that is not long."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 400 else f"{text[:399]}…"
 
 
-def _separator(path: str) -> str:
-    with open(path, encoding="utf-8-sig") as file:
+class Table:
+    """Text of cells between commas, semicolons or tabs, whose first row may be names."""
+
+    def __init__(self, stream: Any) -> None:
+        lines: Iterator[str] = dropwhile(
+            str.isspace, _lines(io.TextIOWrapper(stream, encoding="utf-8-sig"))
+        )
+        # Empty lines among them are rows, if there is but one column.
+        head = list(islice(lines, 1))
+        for line in lines:
+            head.append(line)
+            if not line.isspace():
+                break
+        written = [line for line in head if not line.isspace()]
+        if not written:
+            raise DataError("is empty")
         # A name may hold a comma, and a number a decimal one, but not both lines alike.
-        lines = list(islice((line for line in file if line.strip()), 2))
-    return max(",;\t", key=lambda mark: min((line.count(mark) for line in lines), default=0))
+        self.separator = max(
+            ",;\t",
+            key=lambda mark: (min(line.count(mark) for line in written), written[0].count(mark)),
+        )
+        lines = chain(head, lines)
+        self._head: list[str] = []
+        (cells,) = self._cells(_noted(lines, self._head))
+        if len(cells) > MAX_COLUMNS:
+            raise DataError(f"has {len(cells):,} columns, more than {MAX_COLUMNS:,}")
+        self.first = [cell.strip() for cell in cells]
+        self._names: list[Any] = list(range(1, len(cells) + 1))
+        self._lines: Iterator[str] = filter(str.strip, lines)
+        if len(cells) == 1:
+            self._lines = ("nan\n" if line.isspace() else line for line in lines)
+
+    def names(self) -> list[str]:
+        """Take the first row as names of the columns."""
+        for place, name in enumerate(self.first):
+            if not name:
+                raise DataError(
+                    f"has no name for column {place + 1}: if it numbers the rows, write the table "
+                    "without it"
+                )
+        self._names, self._head = list(self.first), []
+        return self.first
+
+    def blocks(
+        self,
+        columns: Sequence[int],
+        words: tuple[int, dict[str, int]] | None = None,
+        block_rows: int | None = None,
+    ) -> Iterator[np.ndarray]:
+        """Yield the rows' numbers in these columns; NaN where one is missing.
+
+        A column of words, if there is one, comes with a dictionary that receives their codes.
+        """
+        block_rows = block_rows or max(1, BLOCK_CELLS // len(self.first))
+        convert: Converters = {}
+        if words is not None:
+            codes = words[1]
+            convert[words[0]] = lambda cell: codes.setdefault(cell.strip(), len(codes))
+        lines, done = chain(self._head, self._lines), 0
+        while chunk := _chunk(lines, block_rows):
+            rows = self._quickly(chunk, columns, convert)
+            if rows is None:
+                rows = self._carefully(chunk, lines, columns, convert, done)
+            done += len(rows)
+            yield rows
+
+    def _quickly(
+        self,
+        lines: list[str],
+        columns: Sequence[int],
+        convert: Converters,
+    ) -> np.ndarray | None:
+        """Parse plain rows of numbers; None if they are not of this kind."""
+        marks = set(map(methodcaller("count", self.separator), lines))
+        if marks != {len(self.first) - 1} or '"' in "".join(lines):
+            return None
+        try:
+            return np.loadtxt(
+                lines,
+                delimiter=self.separator,
+                usecols=columns,
+                converters=convert,
+                comments=None,
+                ndmin=2,
+                encoding="utf-8",
+            )
+        except ValueError:
+            return None
+
+    def _carefully(
+        self,
+        lines: list[str],
+        more: Iterator[str],
+        columns: Sequence[int],
+        convert: Converters,
+        done: int,
+    ) -> np.ndarray:
+        """Parse rows with quotes, words and gaps, the last one to its end; say which is wrong."""
+        width = len(self.first)
+        rows: list[list[float | None]] = []
+        for cells in self._cells(chain(lines, more), len(lines)):
+            row = done + len(rows) + 1
+            if len(cells) > width:
+                raise DataError(f"expected {width} columns, found {len(cells)} in row {row}")
+            cells += repeat("", width - len(cells))
+            values = [convert.get(column, _number)(cells[column]) for column in columns]
+            if None in values:
+                column = columns[values.index(None)]
+                raise wrong_cell(row, self._names[column], cells[column])
+            rows.append(values)
+        return np.array(rows, dtype=np.float64).reshape(-1, len(columns))
+
+    def _cells(self, lines: Iterator[str], n_lines: int = 1) -> Iterator[list[str]]:
+        """Yield the cells of the rows that begin in so many lines."""
+        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
+        try:
+            while reader.line_num < n_lines:
+                yield next(reader)
+        except csv.Error as error:
+            raise DataError(f"is not a table: {one_line(error)}") from None
 
 
-def _empty_at_the_end(frame: pd.DataFrame) -> int:
-    """Count the rows without any value after the last one that has some."""
-    present = frame.notna().any(axis=1).to_numpy()[::-1]
-    return int(present.argmax()) if present.any() else len(frame)
+def wrong_cell(row: int, column: Any, found: Any) -> DataError:
+    """Return the error for a cell that is no number; the column by its name or from 1."""
+    found = found[:100] if isinstance(found, str) else found
+    above = f", above {LARGEST:g}" if isinstance(found, float) and np.isfinite(found) else ""
+    return DataError(
+        f"needs a finite number in row {row} of column {shown(column)}, found {shown(found)}{above}"
+    )
 
 
-def _is_number(name: str) -> bool:
+def check_finite(rows: np.ndarray, names: Sequence[Any] | None, first: int = 0) -> None:
+    """Refuse rows with a value that is missing or too large; `first` rows come before them."""
+    # Squares are summed: they have to be finite too.
+    wrong = ~(np.abs(rows) <= LARGEST)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0].tolist()
+        name = column + 1 if names is None else names[column]
+        raise wrong_cell(first + row + 1, name, float(rows[row, column]))
+
+
+def check_features(path: str, names: Sequence[str], rows: np.ndarray) -> np.ndarray:
+    """Return the rows of a file if there are features and all are finite."""
+    with reading(f"data: {one_line(path)}", mark=""):
+        if not names:
+            raise DataError("has no column of features")
+        check_finite(rows, names)
+    return rows
+
+
+def read_csv(path: str) -> tuple[list[str], np.ndarray]:
+    """Read a whole CSV file with a line of column names: the names, and at least one row."""
+    with _opened(path) as file:
+        table = Table(decompressed(file))
+        names = _header(table)
+        blocks = list(table.blocks(range(len(names))))
+        if not blocks:
+            raise DataError("has no rows")
+        return names, np.concatenate(blocks)
+
+
+def read_blocks(
+    path: str, names: Sequence[str] | None, n_features: int, block_rows: int | None = None
+) -> Iterator[Block]:
+    """Read the finite features of a file block by block.
+
+    The file is CSV with the columns `names`, among others, or a ``.npy`` matrix whose
+    columns are the features in this order; without names it must be a matrix.
+    """
+    is_matrix = Path(path).suffix == ".npy"
+    if names is None and not is_matrix:
+        raise DataError(
+            f"data: {one_line(path)} must be a .npy file, the model's features have no names"
+        )
+    first = 0
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if is_matrix:
+            blocks = _matrix_blocks(path, file, n_features, block_rows)
+        else:
+            blocks = _csv_blocks(file, () if names is None else list(names), block_rows)
+        for rows, position in blocks:
+            check_finite(rows, names, first)
+            yield Block(rows, position, size)
+            first += len(rows)
+        if first == 0:
+            raise DataError("has no rows")
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    if not os.path.isfile(path):
+        raise DataError(f"data must be a file, got {one_line(repr(path))}")
+    with reading(f"data: {one_line(path)}", mark=""), open(path, "rb", buffering=0) as file:
+        yield file
+
+
+def _csv_blocks(
+    file: Any, names: Sequence[str], block_rows: int | None
+) -> Iterator[tuple[np.ndarray, int]]:
+    table = Table(decompressed(file))
+    present = _header(table)
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise DataError(f"has no column {shown(missing[0])}")
+    columns = [present.index(name) for name in names]
+    for rows in table.blocks(columns, block_rows=block_rows):
+        yield rows, file.tell()
+
+
+def _header(table: Table) -> list[str]:
+    if all(is_number(name) for name in table.first):
+        raise DataError("must begin with a line of column names")
+    names = table.names()
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"has two columns {shown(name)}")
+        seen.add(name)
+    return names
+
+
+def _matrix_blocks(
+    path: str, file: Any, n_features: int, block_rows: int | None
+) -> Iterator[tuple[np.ndarray, int]]:
     try:
-        float(name)
+        matrix = np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:  # whatever a damaged header leads to
+        raise DataError(f"is not a NumPy matrix: {one_line(error)}") from None
+    if matrix.ndim != 2 or matrix.shape[1] != n_features or matrix.dtype.kind not in "fiub":
+        raise DataError(
+            f"is not a NumPy matrix of (rows, {n_features}) numbers, it has {matrix.shape} "
+            f"{matrix.dtype}"
+        )
+    n, offset, row_bytes = len(matrix), matrix.offset, n_features * matrix.itemsize
+    block_rows = block_rows or max(1, BLOCK_CELLS // n_features)
+    for start in range(0, n, block_rows):
+        # Mapped anew: pages of an old map would count as memory of the process.
+        matrix = np.lib.format.open_memmap(path, mode="r")
+        rows = np.array(matrix[start : start + block_rows], dtype=np.float64)
+        del matrix
+        yield rows, offset + (start + len(rows)) * row_bytes
+
+
+def _lines(text: Any) -> Iterator[str]:
+    """Yield the lines, of bounded length, without empty ones at the end."""
+    empty = 0
+    try:
+        for line in iter(partial(text.readline, MAX_LINE + 1), ""):
+            if line.isspace():
+                empty += 1
+                continue
+            if len(line) > MAX_LINE:
+                raise DataError(f"has a line of more than {MAX_LINE:,} characters")
+            if empty:
+                yield from repeat("\n", empty)
+                empty = 0
+            yield line
+    except UnicodeDecodeError as error:
+        raise DataError(f"is not text: {one_line(error)}") from None
+
+
+def _chunk(lines: Iterator[str], most: int) -> list[str]:
+    """Take some lines, few if they are long."""
+    chunk, size = [], 0
+    for line in islice(lines, most):
+        chunk.append(line)
+        size += len(line)
+        if size > BLOCK_CHARACTERS:
+            break
+    return chunk
+
+
+def _noted(lines: Iterator[str], seen: list[str]) -> Iterator[str]:
+    for line in lines:
+        seen.append(line)
+        yield line
+
+
+def _number(cell: str) -> float | None:
+    word = cell.strip().lower()
+    if word in _WORDS:
+        return _WORDS[word]
+    # Python would take 1_000 for a number.
+    return float(word) if is_number(word) and "_" not in word else None
+
+
+def is_number(cell: str) -> bool:
+    """Tell whether a cell is a number to Python."""
+    try:
+        float(cell)
     except ValueError:
         return False
     return True

@@ -1,13 +1,16 @@
 import io
+import os
 import runpy
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pu_shift import cli
+from pu_shift import commands
 from pu_shift.cli import main
 from tests.mixtures import mixture, pu_samples
 
@@ -152,8 +155,8 @@ def test_reproduce_runs_a_table(tmp_path, capsys):
         (["fit", "p.csv", "zeros.csv"], "data: zeros.csv has no column 'size'"),
         (["fit", "words.csv", "--label", "y"], "in row 2 of column 'a', found 'many'"),
         (["fit", "empty.csv", "--label", "y"], "data: empty.csv has no rows"),
-        (["fit", "nothing.csv", "--label", "y"], "data: nothing.csv is not a CSV file"),
-        (["fit", "binary.csv", "--label", "y"], "data: binary.csv is not a CSV file"),
+        (["fit", "nothing.csv", "--label", "y"], "data: nothing.csv is empty"),
+        (["fit", "binary.csv", "--label", "y"], "data: binary.csv is not text"),
         (["fit", "numbers.csv", "--label", "y"], "must begin with a line of column names"),
         (["fit", "data.csv", "--label", "labelled", "--prior", "3"], "prior must lie strictly"),
         (["predict", "model.npz", "zeros.csv"], "data: zeros.csv has no column 'size'"),
@@ -199,9 +202,7 @@ def test_what_is_wrong_is_said_in_one_line(files, model, monkeypatch, capsys, ar
 
 @pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["estimate-prior"], ["reproduce"]])
 def test_help_teaches_with_an_example(command, capsys):
-    with pytest.raises(SystemExit) as exit_info:
-        main([*command, "--help"])
-    assert exit_info.value.code == 0
+    assert main([*command, "--help"]) == 0
     text = capsys.readouterr().out
     assert "pu-shift" in text
     assert (
@@ -231,16 +232,125 @@ def test_ctrl_c_is_said_in_one_line(files, model, monkeypatch, capsys):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "read_blocks", interrupt)
+    monkeypatch.setattr(commands, "read_blocks", interrupt)
     assert main(["predict", str(model), str(files / "new.csv")]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(files, model, tmp_path):
+@pytest.fixture(scope="module")
+def many(files):
     rows = pd.read_csv(files / "new.csv")
-    pd.concat([rows] * 100).to_csv(tmp_path / "many.csv", index=False)
-    command = [sys.executable, "-m", "pu_shift", "predict", str(model), str(tmp_path / "many.csv")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pd.concat([rows] * 2_000).to_csv(files / "many.csv", index=False)
+    return files / "many.csv"
+
+
+def started(*arguments, **options):
+    """Start the command in a process of its own."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen([sys.executable, "-m", "pu_shift", *map(str, arguments)], **streams)
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "message"),
+    [
+        (signal.SIGINT, 130, b"interrupted\n"),
+        (signal.SIGTERM, 143, b"terminated\n"),
+        (signal.SIGHUP, 129, b"hung up\n"),
+    ],
+)
+def test_a_signal_ends_a_prediction_and_its_temporary_file(
+    model, many, tmp_path, number, status, message
+):
+    with started("predict", model, many, "--out", tmp_path / "out.csv") as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(number)
+        output, error = process.communicate()
+    assert (process.returncode, output, error) == (status, b"", message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_is_never_told_as_a_bad_file(files, model, monkeypatch, capsys):
+    """Wherever it comes, also where foreign code makes another error of it."""
+
+    def parse(*arguments, **options):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ValueError("not a CSV file") from None
+
+    monkeypatch.setattr(np, "loadtxt", parse)
+    assert main(["predict", str(model), str(files / "new.csv")]) == 130
+    assert capsys.readouterr().err.endswith("interrupted\n")
+
+
+@pytest.mark.parametrize("place", ["pu_shift.commands", "sklearn", "chainer"])
+def test_an_interrupt_during_imports_prints_no_traceback(place):
+    code = f"""
+import signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {place!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from pu_shift.cli import main
+sys.exit(main(["--version"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
+
+
+def test_prediction_needs_neither_pandas_nor_the_paper(files, model):
+    # scikit-learn imports pandas where it finds it: here nobody does.
+    code = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("pandas", "matplotlib"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import pu_shift
+pu_shift.ULSIF
+from pu_shift.cli import main
+status = main(sys.argv[1:])
+heavy = [name for name in sys.modules if name.startswith(("pu_shift.paper", "pu_shift.report"))]
+sys.exit(heavy or status)
+"""
+    command = [sys.executable, "-c", code, "predict", str(model), str(files / "new.csv")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 401
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status", "message"),
+    [
+        (">/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
+        (">&-", 74, "error: the output cannot be written: Bad file descriptor\n"),
+        (">&- 2>&-", 74, ""),
+        ("2>&-", 0, ""),
+        ("2>/dev/full", 0, ""),
+        ("--alpha 2 2>&-", 2, ""),
+        ("--alpha 2 2>/dev/full", 2, ""),
+        ("--help >/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
+    ],
+)
+def test_output_that_cannot_be_written(files, model, redirection, status, message):
+    command = f"{sys.executable} -m pu_shift predict {model} {files / 'new.csv'} {redirection}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, message)
+
+
+def test_an_ascii_terminal_gets_other_characters():
+    process = started("reproduce", "--help", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    output, error = process.communicate()
+    assert (process.returncode, error) == (0, b"")
+    assert b"--out, ?" in output
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(model, many):
+    with started("predict", model, many) as process:
         assert process.stdout.readline() == b"label,probability\n"
         process.stdout.close()
         error = process.stderr.read()

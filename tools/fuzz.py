@@ -20,7 +20,9 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["pu_shift.data", "pu_shift.model_file"]):
+with atheris.instrument_imports(
+    include=["pu_shift.data", "pu_shift.model_file", "pu_shift.row_files"]
+):
     import numpy as np
 
     from pu_shift import DensityRatioClassifier
@@ -28,6 +30,7 @@ with atheris.instrument_imports(include=["pu_shift.data", "pu_shift.model_file"]
     from pu_shift.model_file import load_model, save_model
     from pu_shift.paper.protocol import load_protocol
     from pu_shift.paper.store import TrialStore, read_trials
+    from pu_shift.row_files import read_blocks
 
 TABLE = b"a,b,kind\n1.5,2,1\n2.5,3,0\n-1e3,0.25,1\n"
 KEEL = b"@relation x\n@attribute a real\n@data\n1.0, 2.0, 1\n3.0, 4.0, 0\n"
@@ -70,6 +73,10 @@ TARGETS = {
     "parse_libsvm": (lambda _: parsers.parse_libsvm, [LIBSVM]),
     "parse_idx": (lambda _: parsers.parse_idx, [b"\0\0\x08\x02\0\0\0\x02\0\0\0\x01ab"]),
     "load_file": (from_file(load_file, "data"), [TABLE, KEEL, LIBSVM]),
+    "read_blocks": (
+        from_file(lambda path: list(read_blocks(str(path), ["a", "b"], 2)), "rows.csv"),
+        [TABLE, TABLE.replace(b",", b";"), b'a,b\n"1","2"\n,x\n'],
+    ),
     "load_protocol": (from_file(load_protocol, "protocol.json"), [b'{"lin_lams": [0.0, 1]}']),
     "load_model": (from_file(load_model, "model.npz"), [model_seed]),
     "read_trials": (

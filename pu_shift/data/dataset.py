@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-
-class DataError(ValueError):
-    """Data that cannot be had, or that is not what it should be."""
+from pu_shift.row_files import DataError
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Dataset:
         >>> Dataset.of("bad", [[0.0], [1.0]], [1, 1])
         Traceback (most recent call last):
         ...
-        pu_shift.data.dataset.DataError: bad has 2 positive and 0 negative rows: both are needed
+        pu_shift.row_files.DataError: bad has 2 positive and 0 negative rows: both are needed
         """
         with np.errstate(over="ignore"):  # what overflows float32 is reported as not finite
             X = np.array(X, dtype=np.float32, order="C")  # a copy: it is made read-only

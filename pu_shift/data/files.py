@@ -13,6 +13,7 @@ import numpy as np
 from pu_shift.data.dataset import DataError, Dataset, show
 from pu_shift.data.parsers import (
     members,
+    one_line,
     parse_libsvm,
     parse_table,
     read_content,
@@ -21,8 +22,6 @@ from pu_shift.data.parsers import (
 )
 
 PathLike = Union[str, "os.PathLike[str]"]
-MAX_OWN_BYTES = 4 << 30
-"""Your files may be large, but a small one that unpacks to more is a bomb."""
 
 
 def load_csv(path: PathLike, label: int | str = -1, positive: Any = None) -> Dataset:
@@ -124,13 +123,13 @@ def load_file(path: PathLike, label: int | str | None = None, positive: Any = No
 
 
 def _content(path: Path) -> bytes:
-    if not path.is_file():
-        raise DataError(f"path must be a file, got {str(path)!r}")
+    if not os.path.isfile(path):
+        raise DataError(f"path must be a file, got {one_line(repr(str(path)))}")
     with reading(path.name):
         inside = members(path)
         if len(inside) > 1:
             raise DataError(f"expected a zip archive of one file, found {show(inside)}")
-    return read_content(path, inside[0] if inside else None, limit=MAX_OWN_BYTES)
+    return read_content(path, inside[0] if inside else None)
 
 
 def _dataset(path: Path, positive: Any, parse: Callable, *arguments: Any) -> Dataset:

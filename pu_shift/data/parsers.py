@@ -1,23 +1,12 @@
-"""From the bytes of a file to features and labels: LIBSVM text, tables, idx.
-
-Compression (gzip, bzip2, xz, zip) is recognised by the first bytes, not by the
-name. Every failure is a `DataError` of one line.
-"""
+"""From the bytes of a file to features and labels: LIBSVM text, tables, idx."""
 
 from __future__ import annotations
 
-import bz2
-import contextlib
-import csv
-import gzip
 import io
-import lzma
 import math
 import random
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -25,116 +14,19 @@ from typing import IO, Any
 import numpy as np
 
 from pu_shift.data.dataset import DataError, show
+from pu_shift.row_files import Table, decompressed, is_number, one_line, reading
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
 MAX_BYTES = 256 << 20
-"""No file of the six datasets unpacks to more; a bomb would."""
+"""No file of the six datasets is larger."""
 
 SAMPLE_ROWS, SAMPLE_SHARE, SAMPLE_SEED = 30_000, 0.03, 279
 
-_COMPRESSIONS = (
-    (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream)),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
-)
 _DENSE_VALUES = 1 << 30
 
 
-def decompressed(stream: Any) -> Any:
-    """Unpack a gzip, bzip2 or xz stream while it is read; pass others through.
-
-    Examples
-    --------
-    >>> decompressed(io.BufferedReader(io.BytesIO(gzip.compress(b"1 1:2")))).read()
-    b'1 1:2'
-    """
-    head = stream.peek(6)
-    for magic, opener in _COMPRESSIONS:
-        if head.startswith(magic):
-            return opener(stream)
-    if head.startswith(b"PK\x03\x04"):
-        return decompressed(io.BufferedReader(_FirstMember(stream), 1 << 18))
-    return stream
-
-
-class _FirstMember(io.RawIOBase):
-    """The first file of a zip archive that streams by; its index comes only at the end."""
-
-    def __init__(self, stream: Any) -> None:
-        header = stream.read(30)
-        if len(header) < 30:
-            raise EOFError("the archive ends in its first header")
-        method, names = struct.unpack_from("<H", header, 8)[0], struct.unpack("<HH", header[26:])
-        if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise DataError(f"expected a deflated zip archive, found method {method}")
-        stream.read(sum(names))
-        self._stream = stream
-        self._inflate = zlib.decompressobj(-15) if method else None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self._inflate is None:
-            chunk = self._stream.read(len(buffer))
-        else:
-            chunk = b""
-            while not chunk and not self._inflate.eof:
-                packed = self._inflate.unconsumed_tail or self._stream.read(1 << 16)
-                if not packed:
-                    raise EOFError("the archive ends before its first file does")
-                chunk = self._inflate.decompress(packed, len(buffer))
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
-
-
-@contextlib.contextmanager
-def reading(label: str) -> Iterator[None]:
-    """Turn what a damaged file makes the readers raise into one `DataError`.
-
-    Examples
-    --------
-    >>> with reading("a.gz"):
-    ...     _ = gzip.decompress(gzip.compress(b"1 1:2")[:-4])
-    Traceback (most recent call last):
-    ...
-    pu_shift.data.dataset.DataError: a.gz is truncated or corrupt: Compressed file ended ...
-    """
-    try:
-        yield
-    except DataError as error:
-        raise DataError(f"{label}: {error}") from None
-    except (
-        EOFError,
-        OSError,
-        zlib.error,
-        lzma.LZMAError,
-        zipfile.BadZipFile,
-        # zipfile: a password, or a compression it does not know
-        RuntimeError,
-    ) as error:
-        raise DataError(f"{label} is truncated or corrupt: {one_line(error)}") from None
-
-
-def one_line(error: object) -> str:
-    r"""Return an exception's message without line breaks.
-
-    Examples
-    --------
-    >>> one_line(ValueError("two\nlines"))
-    'two lines'
-    """
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def members(path: Path) -> list[str]:
-    """List the files in a zip archive; none when the file is something else.
-
-    Examples
-    --------
-    >>> members(Path(__file__))
-    []
-    """
+    """List the files in a zip archive; none when the file is something else."""
     try:
         with zipfile.ZipFile(path) as archive:
             return [n for n in archive.namelist() if not n.endswith("/") and "__MACOSX" not in n]
@@ -142,45 +34,23 @@ def members(path: Path) -> list[str]:
         return []
 
 
-def read_content(
-    path: Path, member: str | None = None, sample: bool = False, limit: int = MAX_BYTES
-) -> bytes:
-    r"""Read the unpacked content of a file or of one named member of a zip.
+def read_content(path: Path, member: str | None = None, sample: bool = False) -> bytes:
+    """Read the unpacked content of a file, or of one named member of a zip.
 
     Nothing is extracted to a path. With `sample`, only the lines that
     `sample_lines` keeps are ever held in memory.
-
-    Examples
-    --------
-    >>> read_content(Path(__file__))[3:11]
-    b'From the'
     """
     label = path.name if member is None else f"{path.name}[{member}]"
-    with reading(label), contextlib.ExitStack() as stack:
-        stream: IO[bytes]
-        if member is None:
-            stream = stack.enter_context(open(path, "rb"))
-        else:
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            stream = stack.enter_context(archive.open(member))
-        stream = stack.enter_context(decompressed(stream))
-        content = b"".join(sample_lines(stream) if sample else _blocks(stream, limit))
+    with reading(label), open(path, "rb") as file, decompressed(file, member) as stream:
+        # In blocks: one read of all would take twice the memory of what is refused in the end.
+        blocks = sample_lines(stream) if sample else iter(lambda: stream.read(1 << 20), b"")
+        content = b"".join(blocks)
         start = content[:512].lstrip().lower()
         if start.startswith((b"<!doctype", b"<html", b"<?xml")):
             raise DataError("expected data, found an HTML page")
         if path.suffix == ".zip" and member is None:
             raise DataError("expected a zip archive, found part of one or something else")
         return content
-
-
-def _blocks(stream: IO[bytes], limit: int) -> Iterator[bytes]:
-    # In blocks: one read of the limit would take as much memory for the smallest file.
-    total = 0
-    for block in iter(lambda: stream.read(1 << 20), b""):
-        total += len(block)
-        if total > limit:
-            raise DataError(f"unpacks to more than {limit:,} bytes")
-        yield block
 
 
 def sample_lines(stream: IO[bytes]) -> Iterator[bytes]:
@@ -238,93 +108,60 @@ def parse_libsvm(content: bytes, features: int | None = None) -> tuple[np.ndarra
 
 
 def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.ndarray]:
-    r"""Parse a CSV, KEEL or ARFF table into float32 features and labels.
+    """Parse a CSV, KEEL or ARFF table into float32 features and labels.
 
-    The separator (comma, semicolon or tab) and a header line are recognised
-    from the first line; of KEEL and ARFF files the part after ``@data`` is read.
-    `label` is a position (from 0; negative from the end) or a name in the header.
-
-    Examples
-    --------
-    >>> parse_table(b"size,class\n1.5,g\n2.5,h\n", label="class")
-    (array([[1.5], [2.5]], dtype=float32), array(['g', 'h'], dtype=object))
+    A header line is recognised from its cells; of KEEL and ARFF files the part
+    after ``@data`` is read. `label` is a position (from 0; negative from the end)
+    or a name in the header.
     """
-    try:
-        text = content.decode("utf-8-sig").lstrip()
-    except UnicodeDecodeError as error:
-        raise DataError(f"is not text: {one_line(error)}") from None
-    has_preamble = text.startswith(("@", "%"))
+    content = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    has_preamble = content.startswith((b"@", b"%"))
     if has_preamble:
-        preamble, *rest = re.split(r"(?im)^@data[^\n]*\n", text, maxsplit=1)
-        text = (rest or [text])[0].lstrip()
-        if text.startswith(("@", "%")):
+        preamble, *rest = re.split(rb"(?im)^@data[^\n]*\n", content, maxsplit=1)
+        content = (rest or [content])[0].lstrip()
+        if content.startswith((b"@", b"%")):
             raise DataError("has a KEEL or ARFF header but no @data line")
-        if text.startswith("{"):
-            return _parse_sparse(text, preamble)
-    if not text:
+        if content.startswith(b"{"):
+            return _parse_sparse(
+                content.decode(errors="replace"), preamble.decode(errors="replace")
+            )
+    if not content:
         raise DataError("expected a table, found nothing")
-    first = text.split("\n", 1)[0].rstrip("\r")
-    separator = max(",;\t", key=first.count)
-    try:
-        cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
-    except csv.Error as error:
-        raise DataError(f"is not a table: {one_line(error)}") from None
-    column = _column(label, cells)
+    table = Table(io.BytesIO(content))
+    column = _column(label, table.first)
+    others = [cell for place, cell in enumerate(table.first) if place != column]
     # One number is enough for a row of data: a "?" in it must not pass for a header.
     header = isinstance(label, str) or not (
-        has_preamble or any(_is_number(cell) for i, cell in enumerate(cells) if i != column)
+        has_preamble or any(not cell or is_number(cell) for cell in others)
     )
-    if header and "" in cells:
-        raise DataError(
-            f"has no name for column {cells.index('') + 1}: if it numbers the rows, write the "
-            "table without it"
-        )
-    import pandas as pd  # late, as above
-
-    def read(skip: int) -> pd.DataFrame:
-        try:
-            frame = pd.read_csv(
-                io.StringIO(text),
-                sep=separator,
-                header=None,
-                skiprows=skip,
-                skipinitialspace=True,
-                low_memory=False,
-                # Marked, so that "None" and "True" are labels like any other.
-                converters={column: lambda cell: f"={cell.strip()}"},
-            )
-        except pd.errors.EmptyDataError:
-            raise DataError("has a header but no rows") from None
-        except pd.errors.ParserError as error:
-            raise DataError(f"is not a table: {one_line(error)}") from None
-        if frame.shape[1] != len(cells):
-            raise DataError(f"expected {len(cells)} columns, found {frame.shape[1]}")
-        return frame
-
-    frame = read(int(header))
-    others = cells[:column] + cells[column + 1 :]
-    if not header and others == [str(i) for i in range(len(others))] and len(frame) > 1:
-        # The names that pandas gives to columns without one, unless the label comes again.
-        header = not (frame[column].iloc[1:] == f"={cells[column]}").any()
-        frame = read(1) if header else frame
-    labels = frame.pop(column).str[1:]
-    if (labels == "").any():
-        row = int((labels == "").to_numpy().argmax()) + 1
-        raise DataError(f"expected a label in every row, found none in row {row}")
-    numbers = pd.to_numeric(labels.map(_as_number), errors="coerce")
-    labels = numbers if numbers.notna().all() else labels
-    for position, values in frame.items():
-        if not pd.api.types.is_numeric_dtype(values):
-            wrong = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
-            raise DataError(
-                f"column {cells[position] if header else position + 1} is not numeric: "
-                f"found {show(wrong.unique(), 3)}"
-            )
+    if header:
+        table.names()
+    codes: dict[str, int] = {}
     with np.errstate(over="ignore"):  # the caller rejects what is not finite
-        X = frame.to_numpy(dtype=np.float32)
-    if pd.api.types.is_numeric_dtype(labels):
-        return X, labels.to_numpy(dtype=np.float64)
-    return X, labels.to_numpy(dtype=object)
+        blocks = [
+            rows.astype(np.float32)
+            for rows in table.blocks(range(len(table.first)), (column, codes))
+        ]
+    if not blocks:
+        raise DataError("has a header but no rows")
+    values = np.concatenate(blocks)
+    # The names that pandas gives to columns without one, unless the label comes again.
+    if not header and others == [str(i) for i in range(len(others))] and len(values) > 1:
+        values = values[int((values[1:, column] != values[0, column]).all()) :]
+    return np.delete(values, column, axis=1), _labels(values[:, column].astype(int), list(codes))
+
+
+def _labels(coded: np.ndarray, words: Sequence[str]) -> np.ndarray:
+    """Return the labels as numbers, if all of them are, or as they stand."""
+    found = np.unique(coded).tolist()
+    for code in found:
+        if not words[code]:
+            row = int((coded == code).argmax()) + 1
+            raise DataError(f"expected a label in every row, found none in row {row}")
+    numbers = [_as_number(word) for word in words]
+    if all(is_number(numbers[code]) for code in found):
+        return np.array([float(n) if is_number(n) else np.nan for n in numbers])[coded]
+    return np.array(words, dtype=object)[coded]
 
 
 def _parse_sparse(text: str, preamble: str) -> tuple[np.ndarray, np.ndarray]:
@@ -361,14 +198,6 @@ def _column(label: int | str, cells: Sequence[str]) -> int:
     if not -len(cells) <= label < len(cells) or len(cells) < 2:
         raise DataError(f"has {len(cells)} column(s): label {label} and a feature do not fit")
     return label % len(cells)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell or "nan")
-    except ValueError:
-        return False
-    return True
 
 
 def parse_idx(content: bytes) -> np.ndarray:
@@ -414,7 +243,7 @@ def _among(labels: np.ndarray, values: Sequence[Any]) -> np.ndarray:
     if labels.dtype.kind == "O":
         return np.isin(labels.astype(str), [str(value) for value in values])
     return np.isin(
-        labels, [float(number) for number in map(_as_number, values) if _is_number(number)]
+        labels, [float(number) for number in map(_as_number, values) if is_number(number)]
     )
 
 

@@ -2,6 +2,7 @@ import gzip
 import io
 import random
 import re
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -85,11 +86,38 @@ def test_a_zip_member_is_read_by_name_and_its_damage_is_reported(tmp_path):
     assert "expected a zip archive" in one_line(parsers.read_content, path)
 
 
-def test_a_zip_bomb_is_not_unpacked(tmp_path):
-    path = tmp_path / "bomb.gz"
-    path.write_bytes(gzip.compress(b"\0" * 100_000))
-    assert "more than 1,000 bytes" in one_line(parsers.read_content, path, limit=1000)
-    assert len(parsers.read_content(path, limit=100_000)) == 100_000
+@pytest.mark.parametrize("pack", [*tiny.COMPRESS.values(), lambda c: tiny.zipped({"a": c})])
+def test_a_bomb_is_not_unpacked(tmp_path, pack):
+    path = tmp_path / "bomb"
+    content = bytes(100 << 20)
+    path.write_bytes(pack(content))
+    members = [None, "a"] if parsers.members(path) else [None]
+    if path.stat().st_size == len(content):
+        assert parsers.read_content(path) == content
+        return
+    for member in members:
+        tracemalloc.start()
+        message = one_line(parsers.read_content, path, member)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert "unpacks to more than 250 times its size: if that is right, unpack it" in message
+        assert peak < 64 << 20
+
+
+def test_a_bomb_in_a_bomb_is_held_against_the_outer_file(tmp_path):
+    path = tmp_path / "bomb.zip"
+    path.write_bytes(tiny.zipped({"a.gz": gzip.compress(bytes(100 << 20))}))
+    assert "unpacks to more than 250 times its size" in one_line(parsers.read_content, path, "a.gz")
+
+
+def test_a_member_of_a_method_without_a_bound_is_refused(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("a", b"1,2\n")
+    for member in (None, "a"):
+        assert "expected a deflated zip archive, found method 12" in one_line(
+            parsers.read_content, path, member
+        )
 
 
 @pytest.mark.parametrize("page", [b"\n <!DOCTYPE html><p>404</p>", b"<html></html>"])
@@ -126,18 +154,18 @@ def test_libsvm_text_with_a_huge_index_is_rejected():
         (b"", -1, "found nothing"),
         (b"\xff\xfe\x00", -1, "is not text"),
         (b"a,b\n", -1, "no rows"),
-        (b"1,2,g\n1,2,3,g\n", -1, "is not a table"),
+        (b"1,2,g\n1,2,3,g\n", -1, "expected 3 columns, found 4 in row 2"),
         (b"a,kind\n1,2,g\n", "kind", "expected 2 columns, found 3"),
-        (b"0\tK\n3a", -1, "expected 2 columns, found 1"),
+        (b"0\tK\n3a", -1, "in row 2 of column 1, found '3a'"),
         (b",a,kind\n0,2,g\n", "kind", "has no name for column 1: if it numbers the rows"),
-        (b"1,2,g\n1,oops,h\n", -1, "column 2 is not numeric: found oops"),
-        (b"a,b,kind\n1,2,g\n1,oops,h\n", "kind", "column b is not numeric: found oops"),
+        (b"1,2,g\n1,oops,h\n", -1, "in row 2 of column 2, found 'oops'"),
+        (b"a,b,kind\n1,2,g\n1,oops,h\n", "kind", "in row 2 of column 'b', found 'oops'"),
         (b"1,2,g\n1,2,\n", -1, "expected a label in every row, found none in row 2"),
         (b"a,b\n1,2\n", "kind", "label must name a column, got 'kind'; there are a, b"),
         (b"1,2\n", 5, "label 5"),
         (b"1,2\n", 1.5, "label must be a column's position or name, got 1.5"),
-        (b"1,?,g\n1,2,h\n", -1, "column 2 is not numeric: found ?"),
-        (b"@relation x\n@data\n?,g\n1,h\n", -1, "column 1 is not numeric: found ?"),
+        (b"1,?,g\n1,2,h\n", -1, "in row 1 of column 2, found '?'"),
+        (b"@relation x\n@data\n?,g\n1,h\n", -1, "in row 1 of column 1, found '?'"),
         (b"1\n2\n", -1, "has 1 column"),
         (b"@relation x\n@attribute a real\n", -1, "no @data line"),
     ],

@@ -1,0 +1,30 @@
+"""The public names of the package."""
+
+from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)
+from pu_shift._version import __version__
+from pu_shift.class_prior import estimate_prior
+from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.links import MLP, GaussianKernelModel, LinearModel
+from pu_shift.model_selection import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.priors import Condition
+from pu_shift.risks import Risk
+from pu_shift.training import train
+from pu_shift.ulsif import KLIEP, ULSIF
+
+__all__ = [
+    "KLIEP",
+    "MLP",
+    "ULSIF",
+    "Condition",
+    "DensityRatioClassifier",
+    "GaussianKernelModel",
+    "LinearModel",
+    "PURiskScorer",
+    "Risk",
+    "RiskMinimizationClassifier",
+    "__version__",
+    "estimate_prior",
+    "surrogate_scorer",
+    "train",
+    "zero_one_scorer",
+]
