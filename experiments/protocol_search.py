@@ -17,7 +17,7 @@ import pandas as pd
 from pu_shift.device import DeviceError
 from pu_shift.paper.compare import headline
 from pu_shift.paper.protocol import Protocol, load_protocol
-from pu_shift.paper.runner import run_all
+from pu_shift.paper.runner import RunOptions, run_all
 from pu_shift.paper.settings import DATASETS, GUIDES, METHODS, TABLES
 from pu_shift.paper.store import write_atomic
 
@@ -101,7 +101,7 @@ def run_variant(
     folder
         Where the runs go; finished trials there are not run again.
     n_trials, datasets, jobs, gpu
-        As for :func:`pu_shift.paper.runner.run_all`.
+        As for :class:`pu_shift.paper.runner.RunOptions`.
 
     Returns
     -------
@@ -118,15 +118,9 @@ def run_variant(
     """
     name = "".join(c if c.isalnum() else "-" for c in variant.name)
     settings = {folder / name / f"table{number}": TABLES[number] for number in GUIDES}
-    results = run_all(
-        settings,
-        datasets,
-        variant.methods,
-        n_trials,
-        load_protocol(variant.overrides),
-        jobs=jobs,
-        gpu=gpu,
-    )
+    protocol = load_protocol(variant.overrides)
+    options = RunOptions(datasets, variant.methods, n_trials, protocol, jobs=jobs, gpu=gpu)
+    results = run_all(settings, options)
     return pd.concat([result.frame for result in results.values()], ignore_index=True)
 
 

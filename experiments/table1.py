@@ -5,7 +5,18 @@ Usage: python experiments/table1.py --gpu 0        (--help lists the options)
 
 import sys
 
-from pu_shift.paper.scripts import table_main
+from pu_shift.paper.scripts import setting_main
+from pu_shift.paper.settings import TableSetting
+
+TABLE = TableSetting.shift(
+    number=1,
+    prior=0.3,  # π, of the unlabelled training data
+    test_prior=0.5,  # π′, of the test data
+    given_priors=[0.5, 0.4, 0.3],  # the π′ that the methods are told, a block of rows each
+)
+DATASETS = ("banana", "ijcnn1", "MNIST", "susy", "cod-rna", "magic")
+METHODS = ("u/p uLSIF", "p/u uLSIF", "DH-Lin", "DH-Ker", "Sq-Lin", "Sq-Ker")
+TRIALS = 10
 
 if __name__ == "__main__":
-    sys.exit(table_main(1))
+    sys.exit(setting_main(TABLE, DATASETS, METHODS, TRIALS))

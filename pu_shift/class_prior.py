@@ -30,7 +30,7 @@ from pu_shift.candidates import assign_folds
 from pu_shift.kernels import as_rows, take_rows
 from pu_shift.ulsif import ULSIF, GridEdgeWarning
 
-METHODS = ("auto", "bbe", "roc")
+PRIOR_METHODS = ("auto", "bbe", "roc")
 N_FOLDS = 5
 N_TREES = 150
 # Of BBE: the confidence of its bound, and the authors' factor on it (Garg et al., 2021).
@@ -136,7 +136,7 @@ def estimate_prior(
     >>> round(estimate.prior, 1), estimate.low < 0.3 < estimate.high
     (0.3, True)
     """
-    one_of("method", method, METHODS)
+    one_of("method", method, PRIOR_METHODS)
     level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
     X_p = as_rows("X_p", X_p, least=3)

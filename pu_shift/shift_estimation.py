@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline
 from pu_shift._checks import one_of, open_unit, shown
 from pu_shift.priors import Condition, shift_posterior
 
-METHODS = ("ratio", "em")
+SHIFT_METHODS = ("ratio", "em")
 LEAST_ROWS = 30
 
 
@@ -111,7 +111,7 @@ def estimate_test_prior(
     >>> round(estimate.test_prior, 1), estimate.low < 0.7 < estimate.high
     (0.7, True)
     """
-    one_of("method", method, (None, *METHODS))
+    one_of("method", method, (None, *SHIFT_METHODS))
     level = open_unit("level", level)
     if isinstance(classifier, Pipeline):
         X_test, classifier = classifier[:-1].transform(X_test), classifier[-1]

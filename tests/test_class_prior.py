@@ -13,7 +13,7 @@ from pu_shift.class_prior import (
     BBE_DELTA,
     BBE_GAMMA,
     DISTANCES,
-    METHODS,
+    PRIOR_METHODS,
     N_BINS,
     PRIORS,
     SPREADS,
@@ -27,7 +27,7 @@ from pu_shift.class_prior import (
 from tests.mixtures import pu_samples
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PRIOR_METHODS)
 @pytest.mark.parametrize("prior", [0.2, 0.5, 0.8])
 def test_known_mixtures_are_found(method, prior):
     X_p, X_u = pu_samples(400, 1200, prior, gap=4.0)

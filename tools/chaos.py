@@ -2,7 +2,7 @@
 """Hurt runs on purpose, let them go on, and count what they survive.
 
 Each kind of fault is tried many times, at moments and places that a seed
-decides. A try is survived when no trial that had finished is lost, the final
+decides; kills also before every single write and rename of ours. A try is survived when no trial that had finished is lost, the final
 trials equal those of an undisturbed run row for row (but for the seconds), and
 whatever failed on the way said so in one line. Exit status 1 if any try is lost.
 
@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import errno
 import io
+import itertools
 import json
 import os
 import resource
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -36,13 +38,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pu_shift import data
+from pu_shift._files import KILL_AT
 from pu_shift.data import loading as data_store
 from pu_shift.data import registry
 from pu_shift.paper import runner
 from pu_shift.paper.scripts import table_main
-from pu_shift.paper.store import StoreError
+from pu_shift.paper.store import OUTPUTS, StoreError
 from tests import stand_ins
-from tests.paper.engine import FAST, SLOW, Cluster, rows, start, write_table
+from tests.paper.engine import FAST, SLOW, Cluster, rows, start, wait_for, write_table
 
 TMPFS_BYTES = 4 << 20
 METHODS = ("p/u uLSIF", "Sq-Lin")
@@ -98,10 +101,9 @@ class Bench:
 
     def half(self) -> Path:
         """Return a folder of a run that was stopped in its middle."""
-        out = self.new_folder()
-        shutil.copytree(self.whole, out)
-        with open(out / "trials.csv", "r+b") as file:
-            file.truncate(os.path.getsize(file.name) // 2)
+        out = Path(shutil.copytree(self.whole, self.new_folder()))
+        for path in sorted((out / "sets").iterdir())[::2]:
+            path.unlink()
         return out
 
     def lost(self, out: Path, before: set[tuple] | None = None) -> str:
@@ -138,7 +140,7 @@ def ended(process: subprocess.Popen, seconds: float = 900) -> tuple[int, str]:
 
 def finished(out: Path) -> set[tuple]:
     """Return the trials of a folder, none if it has no file of them yet."""
-    if not (out / "trials.csv").exists():
+    if not (out / "sets").exists() and not (out / "trials.csv").exists():
         return set()
     # None for NaN, because no NaN equals another.
     found = rows(out).itertuples(index=False, name=None)
@@ -188,7 +190,7 @@ def full_disks(bench: Bench, count: int) -> Tries:
         yield from file_size_limits(bench, count)
         return
     try:
-        needed = sum(file.stat().st_blocks * 512 for file in bench.whole.iterdir())
+        needed = sum(file.stat().st_blocks * 512 for file in bench.whole.rglob("*"))
         for number in range(count):
             free = int(bench.rng.integers(0, needed))
             room = os.statvfs(disk)
@@ -207,7 +209,7 @@ def full_disks(bench: Bench, count: int) -> Tries:
 
 def file_size_limits(bench: Bench, count: int) -> Tries:
     """Limit the size of files, for who may not mount: it fails in the same calls."""
-    largest = max(file.stat().st_size for file in bench.whole.iterdir())
+    largest = max(file.stat().st_size for file in bench.whole.rglob("*"))
     for _ in range(count):
         out = bench.new_folder()
         # At least what the error message takes.
@@ -236,16 +238,16 @@ def read_only(bench: Bench, count: int) -> Tries:
         before = finished(out)
         what, mode = (
             (out, 0o555),
-            (out / "trials.csv", 0o444),
+            (out / "sets", 0o555),
             (out / ".lock", 0o444),
             (bench.protocol, 0o000),
-            (out / "trials.csv", 0o000),
+            (next((out / "sets").iterdir()), 0o000),
             (out / "run.json", 0o000),
         )[number % 6]
         what.chmod(mode)
         status, errors = ended(bench.start(out, preexec_fn=obey_permissions))
         problem = not_one_line(status, errors, os.strerror(errno.EACCES))
-        what.chmod(0o755 if what is out else 0o644)
+        what.chmod(0o755 if what.is_dir() else 0o644)
         yield problem or bench.lost(out, before) or bench.resumed(out)
         shutil.rmtree(out)
 
@@ -297,12 +299,12 @@ def own_data(folder: Path) -> Iterator[Path]:
     shutil.rmtree(raw)
 
 
-def run_here(bench: Bench, out: Path, dataset: str) -> tuple[int, str]:
+def run_here(bench: Bench, out: Path, dataset: str, *more: object) -> tuple[int, str]:
     """Run a small table in this process; return its status and standard error."""
     small = bench.folder / "small.json"
     small.write_text(json.dumps(FAST), encoding="utf-8")
     command = ["--protocol", small, "--datasets", dataset, "--methods", "p/u uLSIF"]
-    command += ["--trials", 2, "--jobs", 1, "--quiet", "--out", out]
+    command += ["--trials", 2, "--jobs", 1, "--quiet", "--out", out, *more]
     runner.open_dataset.cache_clear()
     errors = io.StringIO()
     # The handler of last resort writes to the standard error of the moment.
@@ -312,28 +314,154 @@ def run_here(bench: Bench, out: Path, dataset: str) -> tuple[int, str]:
 
 
 def corrupt_trials(bench: Bench, count: int) -> Tries:
-    """Change bytes of trials.csv; a run must refuse it or compute what is missing."""
+    """Change bytes of the files of trials; a run must refuse one, and compute what is deleted."""
     out = bench.new_folder()
     run_here(bench, out, str(bench.rows))
-    truth, content = finished(out), (out / "trials.csv").read_bytes()
-    header = content.splitlines(keepends=True)[0]
-    for _ in range(count):
-        (out / "trials.csv").write_bytes(damage(content, bench.rng))
+    truth = finished(out)
+    files = {path: path.read_bytes() for path in (out / "sets").iterdir()}
+    alone = (out / "trials.csv").read_bytes()
+    for number in range(count):
+        path = sorted(files)[number % len(files)]
+        if number % 3 == 2:  # as in a folder that is kept under version control
+            path = out / "trials.csv"
+            for other in files:
+                other.unlink()
+        path.write_bytes(damage(files.get(path, alone), bench.rng))
         problem = ""
         with contextlib.suppress(StoreError):
-            problem = "a changed number was read" if finished(out) - truth else ""
-        while not problem:
+            problem = "a changed number was read" if finished(out) != truth else ""
+        status, errors = run_here(bench, out, str(bench.rows))
+        if status and not problem:  # do what the line says
+            problem = not_one_line(status, errors, f"{path.name} was changed")
+            path.unlink()
             status, errors = run_here(bench, out, str(bench.rows))
-            if status == 0:
-                problem = errors or ("" if finished(out) == truth else "the trials differ")
+        yield problem or errors or ("" if finished(out) == truth else "the trials differ")
+        for other, content in files.items():
+            other.write_bytes(content)
+        (out / "sets" / "earlier.json").unlink(missing_ok=True)
+
+
+def killed_at(step: int, bench: Bench, out: Path, *more: object) -> bool:
+    """Run a small table in a copy of this process that kills itself before a step on the disk."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
+        child = os.fork()
+    if child == 0:
+        os.environ[KILL_AT] = str(step)
+        os._exit(run_here(bench, out, str(bench.rows), *more)[0])
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status not in (0, -signal.SIGKILL):
+        raise SystemExit(f"a run that was to be killed at step {step} ended with {status}")
+    return status != 0
+
+
+def kills_at_writes(bench: Bench, count: int) -> Tries:
+    """Kill a run before every write, rename and removal of ours, each of them once, and resume.
+
+    A new run, one that goes on from a trials.csv alone, and one with --fresh.
+    """
+    whole, begun, other = (bench.new_folder() for _ in range(3))
+    run_here(bench, whole, str(bench.rows))
+    run_here(bench, begun, str(bench.rows), "--trials", 1)
+    shutil.rmtree(begun / "sets")
+    run_here(bench, other, str(bench.rows), "--seed", 1)
+    truth = finished(whole)
+    for name, source, options in (
+        ("new", None, ()),
+        ("resumed", begun, ()),
+        ("fresh", other, ("--fresh",)),
+    ):
+        for step in range(1, count + 1):
+            out = bench.new_folder()
+            if source is not None:
+                shutil.copytree(source, out)
+            before = set() if options else finished(out)
+            if not killed_at(step, bench, out, *options):
+                shutil.rmtree(out)
                 break
-            problem = not_one_line(status, errors, "trials.csv line ")
-            if not problem:  # do what the line says
-                line = int(errors.split("trials.csv line ")[1].split(":")[0])
-                lines = (out / "trials.csv").read_bytes().split(b"\n")
-                lines[line - 1 : line] = [header.rstrip(b"\n")] if line == 1 else []
-                (out / "trials.csv").write_bytes(b"\n".join(lines))
-        yield problem
+            problem = "a trial is lost" if before - finished(out) else ""
+            status, errors = run_here(bench, out, str(bench.rows), *options)
+            problem = problem or errors or (f"status {status}" if status else "")
+            if list(out.rglob("*.tmp")):
+                problem = problem or "a temporary file is left"
+            if not problem and finished(out) != truth:
+                problem = "the trials differ"
+            yield problem and f"{name} run, step {step}: {problem}"
+            shutil.rmtree(out)
+
+
+def links_and_pipes(bench: Bench, count: int) -> Tries:
+    """Put links to another file, and pipes, in the places of ours; nothing else may change."""
+    outside = bench.folder / "outside"
+    outside.mkdir()
+    precious = outside / "precious.json"
+    places = [*(name for name in OUTPUTS if name != "figure.png"), ".lock", "sets", "a set"]
+    for kind, place in list(itertools.product(("link", "pipe"), places))[:count]:
+        precious.write_text("precious", encoding="utf-8")
+        out = bench.half()
+        path = next((out / "sets").iterdir()) if place == "a set" else out / place
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(outside if place == "sets" else precious)
+        status, errors = ended(bench.start(out), 120)
+        problem = not_one_line(status, errors, "") if status else errors or bench.lost(out)
+        if precious.read_text(encoding="utf-8") != "precious" or len(os.listdir(outside)) != 1:
+            problem = "a file outside was changed"
+        yield problem and f"{kind} for {place}: {problem}"
+
+
+def signals(bench: Bench, count: int) -> Tries:
+    """Send SIGTERM to a run at work, or SIGHUP or SIGINT to its whole group, and resume."""
+    for number in range(count):
+        sent = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)[number % 3]
+        send = os.kill if sent == signal.SIGTERM else os.killpg
+        out = bench.new_folder()
+        process = bench.start(out)
+        wait_for(lambda out=out: (out / "run.json").exists(), process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(bench.moment() / 2)
+        running = process.poll() is None
+        if running:
+            send(process.pid, sent)
+        status, errors = ended(process, 60)
+        expected = (128 + sent, 2) if running and status else (0, 0)
+        found = status, len(errors.splitlines())
+        problem = "" if found == expected else f"{sent.name}: status {status}: {errors}"
+        with contextlib.suppress(ProcessLookupError):  # raised when nobody is left
+            for _ in range(100):
+                os.killpg(process.pid, 0)
+                time.sleep(0.1)
+            problem = problem or "a worker is left"
+        if list(out.rglob("*.tmp")):
+            problem = problem or "a temporary file is left"
+        yield problem or bench.lost(out, finished(out)) or bench.resumed(out)
+
+
+def unwritable_outputs(bench: Bench, count: int) -> Tries:
+    """Let nobody take what a run prints: a full device, a closed output, a reader that has gone."""
+    loud = [option for option in bench.options if option != "--quiet"]
+    for number in range(count):
+        out = bench.new_folder()
+        read, write = os.pipe()
+        os.close(read)
+        full = os.open("/dev/full", os.O_WRONLY)
+        stdout, close, expected = (
+            (full, None, 74),
+            (None, lambda: os.close(1), 74),
+            (write, None, 141),
+        )[number % 3]
+        with mock.patch.object(bench, "options", loud):
+            process = bench.start(out, stdout=stdout, preexec_fn=close)
+        os.close(write)
+        os.close(full)
+        status, errors = ended(process)
+        good = status == expected and "Traceback" not in errors
+        yield bench.lost(out) if good else f"status {status}, expected {expected}: {errors}"
 
 
 def corrupt_caches(bench: Bench, count: int) -> Tries:
@@ -415,6 +543,25 @@ def dask_schedulers(bench: Bench, count: int) -> Tries:
         yield problem or bench.lost(out, finished(out)) or bench.resumed(out)
 
 
+def frozen_clusters(bench: Bench, count: int) -> Tries:
+    """Freeze the Dask scheduler, or kill all workers; the run ends in one line, and resumes."""
+    for number in range(count):
+        out = bench.new_folder()
+        folder = bench.folder / f"frozen{number}"
+        folder.mkdir()
+        with Cluster(folder, workers=2) as cluster:
+            process = bench.start(out, "--cluster", cluster.address)
+            wait_for(lambda out=out: (out / "sets").exists(), process)
+            if number % 2 == 0:
+                cluster.scheduler.send_signal(signal.SIGSTOP)
+            else:
+                for worker in cluster.workers:
+                    worker.kill()
+            status, errors = ended(process, 300)
+        problem = not_one_line(status, errors, "the cluster has ") if status else errors
+        yield problem or bench.lost(out, finished(out)) or bench.resumed(out)
+
+
 def two_at_once(bench: Bench, count: int) -> Tries:
     """Start two runs into one folder; one must do all the work and the other stand back."""
     for _ in range(count):
@@ -454,16 +601,21 @@ def backward_clocks(bench: Bench, count: int) -> Tries:
         yield problem
 
 
-# Title, how often, how often in the short form.
+# Title, how often at most, how often in the short form.
 KINDS = {
     kills: ("kill -9 at a random moment, resume", 50, 1),
+    kills_at_writes: ("kill -9 before each write, resume", 1000, 12),
+    signals: ("SIGTERM, SIGHUP, SIGINT, resume", 12, 1),
     full_disks: ("disk full, resume with room", 10, 1),
     read_only: ("read-only or unreadable, resume", 6, 1),
-    corrupt_trials: ("changed bytes in trials.csv", 200, 12),
+    links_and_pipes: ("links and pipes in a results folder", 18, 1),
+    unwritable_outputs: ("output that cannot be written", 3, 1),
+    corrupt_trials: ("changed bytes in trials", 200, 12),
     corrupt_caches: ("changed bytes in the data cache", 200, 12),
     corrupt_data: ("changed bytes in the raw data", 200, 8),
     dask_workers: ("Dask worker killed", 5, 1),
     dask_schedulers: ("Dask scheduler killed, resume", 3, 1),
+    frozen_clusters: ("Dask frozen or without workers, resume", 2, 1),
     two_at_once: ("two runs into one folder", 5, 1),
     backward_clocks: ("clock going backwards, kill, resume", 3, 1),
 }
@@ -478,7 +630,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these kinds")
     options = parser.parse_args(argv)
     total = [0, 0, 0]
-    print(f"{'fault':38}{'tried':>7}{'survived':>10}{'lost':>6}", flush=True)
+    print(f"{'fault':40}{'tried':>7}{'survived':>10}{'lost':>6}", flush=True)
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         bench = Bench(Path(folder), options.seed, options.short)
         for kind, (title, count, few) in KINDS.items():
@@ -496,7 +648,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _print_line(title: str, tried: int, survived: int, lost: int) -> None:
-    print(f"{title:38}{tried:7}{survived:10}{lost:6}", flush=True)
+    print(f"{title:40}{tried:7}{survived:10}{lost:6}", flush=True)
 
 
 if __name__ == "__main__":

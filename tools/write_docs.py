@@ -20,7 +20,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "experiments"))
 
-from studies import STUDIES
+from robustness import TEST_PRIOR
 
 from pu_shift.paper.claims import judge, printed_cells
 from pu_shift.paper.compare import headline
@@ -145,7 +145,7 @@ def per_method(cells: pd.DataFrame, spec: str) -> list[str]:
 def told_block() -> str:
     """Return the accuracy at the right test prior, and its mean at wrong ones."""
     cells, trials = study("robustness")
-    right = cells[cells["given_prior"] == STUDIES["robustness"].priors[1]]
+    right = cells[cells["given_prior"] == TEST_PRIOR]
     cell = right.set_index(["dataset", "method"])
     rows = [
         [dataset]

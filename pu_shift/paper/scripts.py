@@ -7,74 +7,55 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pandas as pd
 from tqdm import tqdm
 
-from pu_shift._checks import positive_int
+from pu_shift._signals import exit_status
 from pu_shift.data import DataError
-from pu_shift.device import DeviceError, get_device
+from pu_shift.device import DeviceError
 from pu_shift.paper.compare import Headline, headline
 from pu_shift.paper.outputs import Comparison, covered_cells
 from pu_shift.paper.protocol import load_protocol
 from pu_shift.paper.rendering import text_headline
-from pu_shift.paper.runner import Label, Task, WorkerError, gather, plan, run_all
-from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TableSetting
+from pu_shift.paper.runner import RunOptions, Task, gather, run_all
+from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TRIALS, TableSetting
+from pu_shift.paper.workers import WorkerError
 
 # What --check asks for: the targets of the reproduction.
 LEAST_CONSISTENT, LARGEST_DELTA = 0.75, 1.8
 
 
 def table_main(number: int, argv: Sequence[str] | None = None) -> int:
-    """Run one of the paper's tables from the command line.
+    """Run one of the paper's tables from the command line; return the exit status."""
+    return setting_main(TABLES[number], argv=argv)
 
-    Parameters
-    ----------
-    number
-        Which table.
-    argv
-        The arguments; those of the process by default.
 
-    Returns
-    -------
-    int
-        The exit status: 0, 1 when ``--check`` fails, 2 when the run cannot be
-        done, 130 when it was interrupted.
+def setting_main(
+    setting: TableSetting,
+    datasets: Sequence[str] = DATASETS,
+    methods: Sequence[str] = METHODS,
+    trials: int = TRIALS,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Run a table whose script says what it shows; return the exit status."""
 
-    Examples
-    --------
-    >>> table_main(1, ["--datasets", "iris"])
-    2
-    """
-    setting = TABLES[number]
-    parser = _parser(f"{setting.title}. Resumes what --out holds.", f"results/table{number}")
-    options = parser.parse_args(argv)
-    return _run({Path(options.out): setting}, options)
+    def run() -> int:
+        title, out = f"{setting.title}. Resumes what --out holds.", f"results/table{setting.number}"
+        options = table_parser(title, out, datasets, methods, trials).parse_args(argv)
+        return run_settings({Path(options.out): setting}, options)
+
+    return ending(run)
 
 
 def all_tables_main(argv: Sequence[str] | None = None) -> int:
-    """Run all seven tables, sharing every training set between them.
-
-    Parameters
-    ----------
-    argv
-        The arguments; those of the process by default.
-
-    Returns
-    -------
-    int
-        The exit status, as for :func:`table_main`.
-
-    Examples
-    --------
-    >>> all_tables_main(["--trials", "0"])
-    2
-    """
-    parser = _parser(
+    """Run all seven tables, sharing every training set between them; return the exit status."""
+    parser = table_parser(
         "All seven tables. Training sets are shared between tables; each table has its own "
         "folder in --out.",
         "results/all",
@@ -82,58 +63,28 @@ def all_tables_main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tables", nargs="+", type=int, choices=TABLES, default=list(TABLES), help="which tables"
     )
-    options = parser.parse_args(argv)
-    out = Path(options.out)
-    return _run({out / f"table{number}": TABLES[number] for number in options.tables}, options)
+
+    def run() -> int:
+        options = parser.parse_args(argv)
+        folders = {Path(options.out) / f"table{number}": number for number in options.tables}
+        return run_settings({path: TABLES[i] for path, i in folders.items()}, options)
+
+    return ending(run)
 
 
-def custom_main(argv: Sequence[str] | None = None) -> int:
-    """Run the methods in a setting of one's own, on a known dataset or a file.
+def ending(run: Callable[[], int]) -> int:
+    """Run a command to its exit status, with one line about what went wrong."""
 
-    Parameters
-    ----------
-    argv
-        The arguments; those of the process by default.
+    def one_line_errors() -> int:
+        try:
+            return run()
+        except (ValueError, OSError, DeviceError, WorkerError) as error:
+            return fail(error)
+        except KeyboardInterrupt:
+            print("finished trials are kept, run again to resume", file=sys.stderr)
+            raise
 
-    Returns
-    -------
-    int
-        The exit status, as for :func:`table_main`.
-
-    Examples
-    --------
-    >>> custom_main(["--prior", "1.2", "--dataset", "banana"])
-    2
-    """
-    parser = _parser("Any setting: your priors, your data.", "results/custom", datasets=False)
-    parser.add_argument("--prior", type=float, required=True, help="π of the unlabelled data")
-    parser.add_argument("--test-prior", type=float, help="π′ of the test data (default: π)")
-    parser.add_argument(
-        "--given-prior", type=float, nargs="+", help="the π′ given to the methods (default: π′)"
-    )
-    parser.add_argument(
-        "--dataset", nargs="+", required=True, dest="datasets", help="names, or CSV/LIBSVM files"
-    )
-    parser.add_argument(
-        "--label", type=_column, help="the label column of a CSV file: name, or number from 0"
-    )
-    parser.add_argument(
-        "--positive",
-        nargs="+",
-        metavar="LABEL",
-        help="the labels of a file that are positive, all others being negative "
-        "(default: 1, of the labels 1 and -1 or 1 and 0)",
-    )
-    options = parser.parse_args(argv)
-    options.label = Label(options.label, options.positive and tuple(options.positive))
-    test_prior = options.prior if options.test_prior is None else options.test_prior
-    try:
-        setting = TableSetting.shift(
-            0, options.prior, test_prior, options.given_prior or [test_prior]
-        )
-    except ValueError as error:
-        return fail(error)
-    return _run({Path(options.out): setting}, options)
+    return exit_status(one_line_errors)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -142,137 +93,105 @@ class _Parser(argparse.ArgumentParser):
         self.exit(fail(ValueError(message)))
 
 
-def _column(text: str) -> str | int:
-    try:
-        return int(text)
-    except ValueError:
-        return text
+def script_parser(
+    description: str,
+    out: str,
+    datasets: Sequence[str] = DATASETS,
+    methods: Sequence[str] = METHODS,
+    trials: int = TRIALS,
+) -> argparse.ArgumentParser:
+    """Return a parser of the options that all scripts share.
 
-
-def _parser(description: str, out: str, datasets: bool = True) -> argparse.ArgumentParser:
+    Without ``datasets`` or ``methods`` there is no such option.
+    """
     parser = _Parser(description=description)
+    parser.set_defaults(datasets=None, default_datasets=list(datasets))
     add = parser.add_argument
     add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device (default: -1, the CPU)")
-    add("--trials", type=int, default=10, help="number of trials (default: %(default)s)")
+    add("--trials", type=int, default=trials, help="number of trials (default: %(default)s)")
     if datasets:
-        add("--datasets", nargs="+", help=_names("datasets", DATASETS))
-    add("--methods", nargs="+", default=list(METHODS), help=_names("methods", METHODS))
+        add("--datasets", nargs="+", help=f"which datasets (default: {', '.join(datasets)})")
+    if methods:
+        names = f"which methods (default: {', '.join(methods)})"
+        add("--methods", nargs="+", default=list(methods), help=names)
     add("--seed", type=int, default=0, help="seed of everything random (default: %(default)s)")
     add("--jobs", type=int, help="worker processes (default: one per core, or one with a GPU)")
     add("--out", default=out, metavar="DIR", help="results folder (default: %(default)s)")
     add("--fresh", action="store_true", help="delete the folder's results instead of resuming")
-    add(
-        "--check",
-        action="store_true",
-        help=f"exit 1 unless {LEAST_CONSISTENT:.0%} of the folder's cells are consistent with the "
-        f"paper and their mean |Δ| is at most {LARGEST_DELTA} points".replace("%", "%%"),
-    )
-    add("--cluster", metavar="ADDRESS", help="Dask scheduler that runs the trials, tcp://…")
     add("--protocol", metavar="FILE", help="JSON file with fields of the protocol to change")
     add("--quiet", action="store_true", help="no progress and no tables")
     return parser
 
 
-def _names(kind: str, names: Sequence[str]) -> str:
-    return f"which {kind} (default: {', '.join(names)})"
+def table_parser(*arguments: Any) -> argparse.ArgumentParser:
+    """Return a parser of the options of all tables; the arguments are of `script_parser`."""
+    parser = script_parser(*arguments)
+    check = (
+        f"exit 1 unless {LEAST_CONSISTENT:.0%} of the folder's cells are consistent with the "
+        f"paper and their mean |Δ| is at most {LARGEST_DELTA} points".replace("%", "%%")
+    )
+    parser.add_argument("--check", action="store_true", help=check)
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="Dask scheduler that runs the trials, tcp://…"
+    )
+    return parser
 
 
-def _run(settings: dict[Path, TableSetting], options: argparse.Namespace) -> int:
+def find_data(
+    parsed: argparse.Namespace, kind: type[RunOptions] = RunOptions, **more: Any
+) -> tuple[Any, dict[str, str]]:
+    """Check the options of a script and fetch its data.
+
+    Returns the options of the run on what can be had, of class ``kind``, and for each other
+    dataset a line about what was tried and what to do, which has been printed. ``DataError``
+    when a dataset that was asked for by name, or every one, cannot be had.
+    """
+    names = ("methods", "trials", "seed", "gpu", "jobs", "cluster", "fresh", "label")
+    given = {name: getattr(parsed, name) for name in names if hasattr(parsed, name)}
+    asked = parsed.datasets or parsed.default_datasets
+    # What is wrong without the data is said before they are fetched.
+    options = kind(datasets=asked, protocol=load_protocol(parsed.protocol), **given, **more)
+    problems = gather(asked, options.label)
+    if problems and parsed.datasets:
+        raise next(iter(problems.values()))
+    missing = {name: _one_line(error) for name, error in problems.items()}
+    for line in missing.values():
+        print(line, file=sys.stderr, flush=True)
+    if len(missing) == len(asked):
+        raise DataError("no dataset can be had")
+    return replace(options, datasets=[name for name in asked if name not in missing]), missing
+
+
+def run_settings(settings: dict[Path, TableSetting], parsed: argparse.Namespace) -> int:
+    """Run tables into their folders, print them, and return the exit status."""
     start = time.monotonic()
-    colour = sys.stdout.isatty()
-    try:
-        protocol = load_protocol(options.protocol)
-        # What can fail without the data fails before it is fetched.
-        get_device(options.gpu)
-        positive_int("seed", options.seed, least=0)
-        if options.jobs is not None:
-            positive_int("jobs", options.jobs)
-        asked = options.datasets or DATASETS
-        label = getattr(options, "label", None)
-        plan(settings.values(), asked, options.methods, options.trials, label=label)
-        datasets, missing = available(options)
-        results = run_all(
-            settings,
-            datasets,
-            options.methods,
-            options.trials,
-            protocol,
-            options.seed,
-            options.gpu,
-            options.jobs,
-            options.cluster,
-            options.fresh,
-            label,
-            colour,
-            None if options.quiet else _progress,
-            list(missing),
-        )
-    except (ValueError, OSError, DeviceError, WorkerError) as error:
-        return fail(error)
-    except KeyboardInterrupt:
-        return interrupted()
+    with messages(parsed.quiet):
+        options, missing = find_data(parsed)
+        show = None if parsed.quiet else progress
+        results = run_all(settings, options, show, list(missing), sys.stdout.isatty())
     frames = [result.frame for result in results.values()]
     covered = covered_cells(frames, list(settings.values()), list(missing))
-    if not options.quiet:
+    total = _together(results.values())
+    if not parsed.quiet:
         print("\n\n".join(result.text for result in results.values()))
-        total = _together(results.values())
         if len(results) > 1 and total is not None:
             print(f"\nAll tables together\n{text_headline(total, covered)}")
         for line in missing.values():
             print(f"\n{line}")
         folders = ", ".join(str(folder) for folder in results)
         print(f"\n{time.monotonic() - start:.0f} s; results in {folders}")
-    if not options.check:
+    if not parsed.check:
         return 0
     if covered and missing:
         print(f"check: failed, {covered}", file=sys.stderr)
         return 1
-    return _check(_together(results.values()), options.quiet)
-
-
-def available(options: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
-    """Look up and fetch the datasets of a run, before it starts.
-
-    Parameters
-    ----------
-    options
-        Those of the command line: ``datasets``, which must all be had, or None for
-        the paper's; ``quiet``; and ``label``, if the command has it.
-
-    Returns
-    -------
-    datasets : list of str
-        What can be had.
-    missing : dict
-        Name to a line about what was tried and what to do, which has been printed.
-
-    Raises
-    ------
-    DataError
-        When a dataset that was asked for, or every one, cannot be had.
-
-    Examples
-    --------
-    >>> available(argparse.Namespace(datasets=["banana"], quiet=True))
-    (['banana'], {})
-    """
-    asked = list(options.datasets or DATASETS)
-    with _data_log(options.quiet):
-        problems = gather(asked, getattr(options, "label", None))
-    if problems and options.datasets:
-        raise next(iter(problems.values()))
-    missing = {name: one_line(error) for name, error in problems.items()}
-    for line in missing.values():
-        print(line, file=sys.stderr, flush=True)
-    if len(missing) == len(asked):
-        raise DataError("no dataset can be had")
-    return [name for name in asked if name not in missing], missing
+    return _check(total, parsed.quiet)
 
 
 @contextmanager
-def _data_log(quiet: bool) -> Iterator[None]:
-    """Show what is being fetched, a line per step."""
-    logger, handler = logging.getLogger("pu_shift.data"), logging.StreamHandler()
+def messages(quiet: bool) -> Iterator[None]:
+    """Show what the package says of its work, a line per step."""
+    logger, handler = logging.getLogger("pu_shift"), logging.StreamHandler()
     level = logger.level
     if not quiet:
         logger.addHandler(handler)
@@ -307,67 +226,18 @@ def _check(total: Headline | None, quiet: bool) -> int:
 
 
 def fail(error: BaseException) -> int:
-    r"""Print an error in one line and return the exit status for it.
-
-    Parameters
-    ----------
-    error
-        What happened.
-
-    Returns
-    -------
-    int
-        2.
-
-    Examples
-    --------
-    >>> fail(ValueError("prior must be a number, got nan"))
-    2
-    """
-    print(f"error: {one_line(error)}", file=sys.stderr)
+    """Print an error in one line and return the exit status for it."""
+    print(f"error: {_one_line(error)}", file=sys.stderr)
     return 2
 
 
-def one_line(error: BaseException) -> str:
-    r"""Return a message in one line; some list what was tried, a line each.
-
-    Parameters
-    ----------
-    error
-        What happened.
-
-    Returns
-    -------
-    str
-        The line.
-
-    Examples
-    --------
-    >>> one_line(ValueError("susy is not here\n  download it"))
-    'susy is not here; download it'
-    """
+def _one_line(error: BaseException) -> str:
+    """Return a message in one line; some list what was tried, a line each."""
     lines = (line.strip() for line in str(error).splitlines())
     return "; ".join(line for line in lines if line)
 
 
-def interrupted() -> int:
-    """Say that Ctrl-C ended the run and return the exit status for it.
-
-    Returns
-    -------
-    int
-        130.
-
-    Examples
-    --------
-    >>> interrupted()
-    130
-    """
-    print("interrupted: finished trials are kept, run again to resume", file=sys.stderr)
-    return 130
-
-
-def _progress(tasks: list[Task], finished: Iterator[Any]) -> Iterator[Any]:
+def progress(tasks: list[Task], finished: Iterator[Any]) -> Iterator[Any]:
     """Show progress: a live line on a terminal, a few plain lines elsewhere."""
     if sys.stderr.isatty():
         yield from tqdm(finished, total=len(tasks), unit="set", desc="training sets")

@@ -12,6 +12,7 @@ METHODS = ("u/p uLSIF", "p/u uLSIF", "DH-Lin", "DH-Ker", "Sq-Lin", "Sq-Ker")
 # Mentioned in the paper's discussion, in none of its tables.
 EXTRA_METHODS = ("p/u uLSIF-Lin",)
 DATASETS = ("banana", "ijcnn1", "MNIST", "susy", "cod-rna", "magic")
+TRIALS = 10
 
 # The columns that name one block of rows, one row, one cell and one trial.
 BLOCK = ["prior", "test_prior", "given_prior"]
@@ -21,7 +22,7 @@ TRIAL = [*CELL, "trial"]
 
 
 class Block(NamedTuple):
-    """The priors shared by a block of rows: one row per dataset."""
+    """The priors shared by a block of rows of a table: one row per dataset."""
 
     prior: float
     test_prior: float
@@ -39,44 +40,13 @@ class Cell(NamedTuple):
 
 
 def key_prior(name: str, value: Any) -> float:
-    """Return a class prior in the form that serves as a key: rounded to 6 decimals.
-
-    Parameters
-    ----------
-    name : str
-        Which prior, for the error message.
-    value : float
-        A prior strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        The rounded prior.
-
-    Examples
-    --------
-    >>> key_prior("prior", 0.1 + 0.2)
-    0.3
-    """
+    """Return a class prior in the form that serves as a key: rounded to 6 decimals."""
     return round(_checks.open_unit(name, value), 6)
 
 
 @dataclass(frozen=True)
 class TableSetting:
-    """The setting of one table: its blocks of rows from top to bottom.
-
-    Parameters
-    ----------
-    number : int
-        The paper's number of the table; 0 for a setting of one's own.
-    blocks : tuple of Block
-        The priors of each block.
-
-    Examples
-    --------
-    >>> TableSetting.shift(1, 0.3, 0.5, [0.5, 0.4, 0.3]).blocks[1]
-    Block(prior=0.3, test_prior=0.5, given_prior=0.4)
-    """
+    """The setting of one table: its number (0 if not the paper's) and its blocks, top down."""
 
     number: int
     blocks: tuple[Block, ...]
@@ -95,50 +65,12 @@ class TableSetting:
     def shift(
         cls, number: int, prior: float, test_prior: float, given_priors: Iterable[float]
     ) -> TableSetting:
-        """Return a table for one pair of priors, with a block per given prior.
-
-        Parameters
-        ----------
-        number : int
-            The number of the table.
-        prior, test_prior : float
-            The class priors of the training and of the test data.
-        given_priors : iterable of float
-            The test priors given to the methods.
-
-        Returns
-        -------
-        TableSetting
-            The setting.
-
-        Examples
-        --------
-        >>> TableSetting.shift(0, 0.2, 0.6, [0.6]).title
-        'Setting: π = 0.2, π′ = 0.6'
-        """
+        """Return a table for one pair of priors, with a block per given prior."""
         return cls(number, tuple(Block(prior, test_prior, given) for given in given_priors))
 
     @classmethod
     def no_shift(cls, number: int, priors: Iterable[float]) -> TableSetting:
-        """Return a table without shift: training, test and given prior are the same.
-
-        Parameters
-        ----------
-        number : int
-            The number of the table.
-        priors : iterable of float
-            The class prior of each block.
-
-        Returns
-        -------
-        TableSetting
-            The setting.
-
-        Examples
-        --------
-        >>> TableSetting.no_shift(3, [0.3, 0.4]).title
-        'Table 3: no class prior shift'
-        """
+        """Return a table whose training, test and given prior are the same in each block."""
         return cls(number, tuple(Block(prior, prior, prior) for prior in priors))
 
     @property
@@ -153,23 +85,7 @@ class TableSetting:
     def cells(
         self, datasets: Iterable[str] = DATASETS, methods: Iterable[str] = METHODS
     ) -> Iterator[Cell]:
-        """Iterate over the cells in printed order: blocks, then datasets, then methods.
-
-        Parameters
-        ----------
-        datasets, methods : iterable of str
-            What to cover.
-
-        Returns
-        -------
-        iterator of Cell
-            The cells.
-
-        Examples
-        --------
-        >>> next(TABLES[2].cells())
-        Cell(prior=0.7, test_prior=0.3, given_prior=0.3, dataset='banana', method='u/p uLSIF')
-        """
+        """Iterate over the cells in printed order: blocks, then datasets, then methods."""
         datasets, methods = list(datasets), list(methods)
         return (
             Cell(*block, dataset, method)

@@ -9,7 +9,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from studies import STUDIES, study_figure
+from robustness import STUDY
+from studies import study_figure
 from threadpoolctl import threadpool_limits
 
 from pu_shift.paper import figures
@@ -61,7 +62,7 @@ def report_figures(
         yield "heat_map", figures.heat_map_figure(results.comparison)
     for curves in results.curves:
         name, _, priors = curves.title.partition(": ")
-        study = replace(STUDIES["robustness"], title=f"{STUDIES['robustness'].title}, {priors}")
+        study = replace(STUDY, title=f"{STUDY.title}, {priors}")
         figure = study_figure(study, curves.summary)
         yield f"given_prior_{name.lower().replace(' ', '')}", figure
 

@@ -17,21 +17,15 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pu_shift import data
 from pu_shift.data.sampling import draw
-from pu_shift.paper import runner
+from pu_shift.paper import runner, workers
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.methods import chosen, fit_method
 from pu_shift.paper.protocol import Protocol
-from pu_shift.paper.runner import (
-    Task,
-    WorkerError,
-    open_dataset,
-    plan,
-    run_all,
-    run_task,
-)
+from pu_shift.paper.runner import Label, RunOptions, Task, open_dataset, run_task
 from pu_shift.paper.settings import CELL, METHODS, TABLES, TRIAL, Block, TableSetting
 from pu_shift.paper.settings import DATASETS as ALL_DATASETS
 from pu_shift.paper.store import IDENTITY, StoreError, TrialStore
+from pu_shift.paper.workers import WorkerError, in_parallel
 from tests import stand_ins
 from tests.paper.engine import (
     DATASETS,
@@ -40,7 +34,7 @@ from tests.paper.engine import (
     SLOW,
     Cluster,
     assert_same_rows,
-    count_lines,
+    count_sets,
     rows,
     start,
     wait_for,
@@ -48,6 +42,17 @@ from tests.paper.engine import (
 )
 
 ONE = TableSetting.shift(0, 0.3, 0.5, [0.5])
+KIND = Label("kind")
+
+
+def plan(settings, datasets, methods, trials, done=(), label=None):
+    return runner.plan(settings, RunOptions(datasets, methods, trials, label=label), done)
+
+
+def run_all(settings, datasets, methods, trials, protocol=PROTOCOL, progress=None, **options):
+    return runner.run_all(
+        settings, RunOptions(datasets, methods, trials, protocol, **options), progress
+    )
 
 
 def done_keys(tasks, names):
@@ -133,7 +138,7 @@ class TestPlan:
             path.parent.mkdir()
             write_table(path)
         with pytest.raises(ValueError, match="datasets must be distinct, got 'mine' twice"):
-            plan([ONE], [str(path) for path in paths], ["DH-Lin"], 1, label="kind")
+            plan([ONE], [str(path) for path in paths], ["DH-Lin"], 1, label=KIND)
 
 
 class TestTask:
@@ -194,7 +199,7 @@ class TestTask:
 
     def test_a_dataset_that_is_too_small_is_a_one_line_error(self, tmp_path):
         path = write_table(tmp_path / "mine.csv")
-        task = Task(str(path), "kind", 0.3, 0, ONE.blocks, ("p/u uLSIF",))
+        task = Task(str(path), KIND, 0.3, 0, ONE.blocks, ("p/u uLSIF",))
         with pytest.raises(data.DataError, match="^mine has 400 positive rows, the draw needs"):
             run_task(task, Protocol(**{**FAST, "n_u": 2000}), 0)
 
@@ -203,9 +208,10 @@ def test_files_are_opened_once_and_by_column_name_or_number(tmp_path):
     named = write_table(tmp_path / "named.csv")
     plain = write_table(tmp_path / "plain.csv", header="", label=2)
     by_name, by_number, last = (
-        open_dataset(str(path), label) for path, label in ((named, "kind"), (named, 0), (plain, 2))
+        open_dataset(str(path), Label(label))
+        for path, label in ((named, "kind"), (named, 0), (plain, 2))
     )
-    assert by_name is open_dataset(str(named), "kind")
+    assert by_name is open_dataset(str(named), KIND)
     np.testing.assert_array_equal(by_name.X, by_number.X)
     np.testing.assert_array_equal(by_name.y, last.y)
     with pytest.raises(data.DataError, match="path must be a file"):
@@ -231,6 +237,7 @@ class TestRun:
             "run.json",
             "comparison.png",
             ".lock",
+            "sets",
         }
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         assert run["protocol"] == PROTOCOL.as_dict()
@@ -345,8 +352,7 @@ class TestRun:
         arguments = (settings, ["banana"], ["DH-Lin", "p/u uLSIF"], 1, PROTOCOL)
         run_all(*arguments, jobs=1)
         whole = {folder: rows(folder) for folder in settings}
-        lines = (tmp_path / "b" / "trials.csv").read_bytes().splitlines(keepends=True)
-        (tmp_path / "b" / "trials.csv").write_bytes(b"".join(lines[:-3]) + lines[-3][:9])
+        next((tmp_path / "b" / "sets").iterdir()).unlink()
         run_all(*arguments, jobs=1)
         for folder, before in whole.items():
             assert_same_rows(folder, before)
@@ -363,7 +369,7 @@ class TestRun:
                     2,
                     protocol,
                     jobs=jobs,
-                    label="kind",
+                    label=KIND,
                 )
 
     def test_progress_sees_all_tasks_and_results(self, tmp_path):
@@ -387,7 +393,7 @@ class TestRefusals:
             ({"jobs": 0}, "jobs must be an integer >= 1, got 0"),
             ({"seed": -1}, "seed must be an integer >= 0, got -1"),
             ({"gpu": -2}, "gpu must be a device id >= 0"),
-            ({"n_trials": 0}, "trials must be an integer >= 1, got 0"),
+            ({"trials": 0}, "trials must be an integer >= 1, got 0"),
             ({"datasets": ["iris"]}, "dataset must be"),
             ({"methods": ["SVM"]}, "method must be"),
             ({"cluster": "nonsense"}, "cluster nonsense cannot be reached: "),
@@ -396,12 +402,12 @@ class TestRefusals:
     def test_earlier_results_survive_a_fresh_run_that_cannot_start(
         self, tmp_path, changes, message
     ):
-        options = {"datasets": ["banana"], "methods": ["p/u uLSIF"], "n_trials": 1, "jobs": 1}
+        options = {"datasets": ["banana"], "methods": ["p/u uLSIF"], "trials": 1, "jobs": 1}
         run_all({tmp_path: ONE}, protocol=PROTOCOL, **options)
-        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
         with pytest.raises(ValueError, match=message):
             run_all({tmp_path: ONE}, protocol=PROTOCOL, fresh=True, **{**options, **changes})
-        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
 
     def test_other_content_of_a_file_is_another_run(self, tmp_path):
         path, out = tmp_path / "mine.csv", tmp_path / "out"
@@ -409,7 +415,7 @@ class TestRefusals:
         def run(label, **options):
             open_dataset.cache_clear()
             arguments = ({out: ONE}, [str(path)], ["p/u uLSIF"], 1, PROTOCOL)
-            run_all(*arguments, jobs=1, label=label, **options)
+            run_all(*arguments, jobs=1, label=Label(label), **options)
 
         write_table(path)
         run("kind")
@@ -426,7 +432,7 @@ class TestRefusals:
         # A file that has the name of a known dataset is not taken for it.
         named = path.rename(tmp_path / "Banana.csv")
         with pytest.raises(ValueError, match="is named like one of the paper's: rename the file"):
-            run_all({out: ONE}, [str(named)], ["p/u uLSIF"], 1, PROTOCOL, jobs=1, label="kind")
+            run_all({out: ONE}, [str(named)], ["p/u uLSIF"], 1, PROTOCOL, jobs=1, label=KIND)
 
     def test_a_fresh_run_that_fails_leaves_what_was_there(self, tmp_path):
         folders = {tmp_path / "a": ONE, tmp_path / "b": ONE}
@@ -465,20 +471,17 @@ class TestRefusals:
             run_all({tmp_path: ONE}, ["banana"], METHODS, 1, PROTOCOL, cluster="tcp://x:1")
 
 
-def test_cores_are_the_default_number_of_jobs_and_a_gpu_has_one(tmp_path, monkeypatch):
-    seen = []
-
-    def execute(tasks, arguments, jobs, client):
-        seen.append(jobs)
-        yield from ()
-
-    monkeypatch.setattr(runner, "_execute", execute)
+def test_cores_are_the_default_number_of_jobs_and_a_gpu_has_one(monkeypatch):
     monkeypatch.setattr(runner.joblib, "cpu_count", lambda: 7)
     monkeypatch.setattr(runner, "get_device", lambda gpu: None)
-    for gpu in (-1, 0):
-        with pytest.raises(ValueError, match="trials must hold some"):
-            run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, gpu=gpu)
-    assert seen == [7, 1]
+    options = [{}, {"gpu": 0}, {"jobs": 3}, {"jobs": 3, "gpu": 0}]
+    assert [RunOptions(["banana"], **given).n_workers for given in options] == [7, 1, 3, 3]
+
+
+def test_a_name_that_a_spreadsheet_takes_for_a_formula_is_refused(tmp_path):
+    path = write_table(tmp_path / "=1+1.csv")
+    with pytest.raises(ValueError, match="would take its name for a formula, rename the file"):
+        open_dataset(str(path), KIND)
 
 
 @pytest.fixture(scope="module")
@@ -496,7 +499,7 @@ def test_a_killed_run_resumes_to_the_rows_of_an_uninterrupted_one(uninterrupted,
     process = start(
         "table1.py", *arguments, "--jobs", 2, "--out", out, "--quiet", stderr=subprocess.PIPE
     )
-    wait_for(lambda: count_lines(out / "trials.csv") > 20, process)
+    wait_for(lambda: count_sets(out) > 1, process)
     os.killpg(process.pid, signal.SIGKILL)
     said = process.communicate()[1].decode().splitlines()
     # Made-up rows are reported, see conftest.py.
@@ -505,10 +508,6 @@ def test_a_killed_run_resumes_to_the_rows_of_an_uninterrupted_one(uninterrupted,
     kept = rows(out)
     assert 0 < len(kept) < len(uninterrupted) == 3 * 2 * 3 * 6
     assert json.loads((out / "run.json").read_text(encoding="utf-8"))["finished"] is None
-    # As if the kill had come in the middle of a write.
-    with open(out / "trials.csv", "r+b") as file:
-        file.truncate(file.seek(0, os.SEEK_END) - 9)
-
     run_all({out: TABLES[1]}, DATASETS, METHODS, 3, Protocol(**SLOW), jobs=1)
     assert_same_rows(rows(out), uninterrupted)
     assert len(uninterrupted.merge(kept)) == len(kept), "a row was changed"
@@ -517,14 +516,14 @@ def test_a_killed_run_resumes_to_the_rows_of_an_uninterrupted_one(uninterrupted,
 def test_workers_are_deaf_to_a_terminals_interrupt_and_the_run_is_not():
     handler = signal.getsignal(signal.SIGINT)
     calls = [joblib.delayed(signal.getsignal)(signal.SIGINT)] * 3
-    assert list(runner.in_parallel(calls, jobs=2)) == [signal.SIG_IGN] * 3
+    assert list(in_parallel(calls, jobs=2)) == [signal.SIG_IGN] * 3
     assert signal.getsignal(signal.SIGINT) is handler is not signal.SIG_IGN
 
 
 def test_a_run_in_a_thread_leaves_the_handlers_alone():
     calls = [joblib.delayed(abs)(-1), joblib.delayed(abs)(-2)]
     with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(lambda: sorted(runner.in_parallel(calls, jobs=2))).result()
+        found = thread.submit(lambda: sorted(in_parallel(calls, jobs=2))).result()
     assert found == [1, 2]
 
 
@@ -581,15 +580,33 @@ def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(uninterrupt
     assert_same_rows(rows(tmp_path / "out"), uninterrupted)
 
 
-def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd):
+@pytest.mark.parametrize(
+    ("hurt", "message"),
+    [
+        (lambda cluster: cluster.scheduler.kill(), "^(workers died|the cluster has not answered) "),
+        (
+            lambda cluster: cluster.scheduler.send_signal(signal.SIGSTOP),
+            "^the cluster has not answered for 1 s, look after its ",
+        ),
+        (
+            lambda cluster: cluster.workers[0].kill(),
+            "^the cluster has had no workers for 1 s, look after its ",
+        ),
+    ],
+    ids=["killed", "frozen", "workerless"],
+)
+def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd, monkeypatch, hurt, message):
+    monkeypatch.setattr(workers, "LOOK_EVERY", 2)
     with Cluster(tmp_path, workers=1) as cluster:
 
-        def kill_the_scheduler(tasks, finished):
-            for found in finished:
-                cluster.scheduler.kill()
+        def hurt_it(tasks, finished):
+            for number, found in enumerate(finished):
+                if number == 0:
+                    hurt(cluster)
+                    monkeypatch.setattr(workers, "PATIENCE", 1)
                 yield found
 
-        with pytest.raises(WorkerError, match="^workers died .*finished trials are kept"):
+        with pytest.raises(WorkerError, match=f"{message}.*: finished trials are kept, run again"):
             run_all(
                 {tmp_path / "out": ONE},
                 DATASETS,
@@ -597,7 +614,7 @@ def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd):
                 4,
                 Protocol(**SLOW),
                 cluster=cluster.address,
-                progress=kill_the_scheduler,
+                progress=hurt_it,
             )
     assert 0 < len(rows(tmp_path / "out")) < 8
     assert capfd.readouterr().err == "", "Dask's tracebacks"

@@ -12,15 +12,17 @@ import struct
 import subprocess
 import sys
 import termios
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from custom import main as custom_main
 
 from pu_shift import data
-from pu_shift.paper import claims, outputs, runner, scripts
+from pu_shift.paper import outputs, runner, scripts, workers
 from pu_shift.paper.compare import load_paper_table
-from pu_shift.paper.scripts import all_tables_main, custom_main, table_main
-from pu_shift.paper.settings import DATASETS, METHODS, TABLES
+from pu_shift.paper.scripts import all_tables_main, table_main
+from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TRIALS
 from pu_shift.paper.store import write_atomic
 from tests import stand_ins
 from tests.paper.engine import (
@@ -28,7 +30,7 @@ from tests.paper.engine import (
     ROOT,
     SLOW,
     assert_same_rows,
-    count_lines,
+    count_sets,
     rows,
     start,
     wait_for,
@@ -234,7 +236,7 @@ def test_a_full_disk_is_a_one_line_error(one_table, capsys, monkeypatch):
 
 
 def test_an_unreachable_cluster_is_a_one_line_error(one_table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(runner, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(workers, "CONNECT_TIMEOUT", 0.5)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
@@ -346,7 +348,7 @@ def test_table_and_difference_are_printed_and_progress_goes_to_standard_error(
 
 
 def test_plain_progress_is_at_most_twenty_lines(capsys):
-    assert list(scripts._progress([None] * 300, iter(range(300)))) == list(range(300))
+    assert list(scripts.progress([None] * 300, iter(range(300)))) == list(range(300))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 20
     assert lines[0].startswith("15 of 300 training sets")
@@ -447,19 +449,43 @@ def slow(tmp_path):
     return ["--protocol", path, "--datasets", mine, "--trials", 40, "--methods", "Sq-Ker"]
 
 
-def test_ctrl_c_keeps_the_finished_trials(slow, tmp_path):
+def group_members(group):
+    """Return the processes of a group that are still there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, its_group = path.read_text().rpartition(")")[2].split()[:3]
+            found += [path.parent.name] * (its_group == str(group) and state != "Z")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "whole_group", "word"),
+    [
+        (signal.SIGINT, True, "interrupted"),  # as a terminal does: the workers get it too
+        (signal.SIGTERM, False, "terminated"),
+        (signal.SIGHUP, True, "hung up"),
+    ],
+)
+def test_a_signal_keeps_the_finished_trials_and_ends_the_workers(
+    slow, tmp_path, number, whole_group, word
+):
     out = tmp_path / "out"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = start("table1.py", *slow, "--jobs", 2, "--out", out, **pipes)
-    wait_for(lambda: count_lines(out / "trials.csv") > 3, process)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it too
+    wait_for(lambda: count_sets(out) > 1, process)
+    (os.killpg if whole_group else os.kill)(process.pid, number)
     printed, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert printed == ""
-    *progress, last = errors.splitlines()
-    assert last == "interrupted: finished trials are kept, run again to resume"
+    *progress, kept, last = errors.splitlines()
+    assert kept == "finished trials are kept, run again to resume"
+    assert last == word
     assert all("training sets" in line for line in progress), errors
     assert 0 < len(rows(out)) < 120
+    assert len(pd.read_csv(out / "trials.csv")) == len(rows(out))
+    assert not list(out.rglob("*.tmp"))
+    wait_for(lambda: not group_members(process.pid), seconds=10)
 
 
 def test_a_terminal_gets_a_live_line_and_colours(fast, tmp_path):
@@ -493,15 +519,15 @@ def test_a_terminal_gets_a_live_line_and_colours(fast, tmp_path):
 
 
 @pytest.mark.parametrize("number", list(TABLES))
-def test_the_script_of_a_table_runs_that_table(number, monkeypatch):
-    monkeypatch.setattr(scripts, "table_main", lambda number: 100 + number)
+def test_the_script_of_a_table_shows_that_table(number, monkeypatch):
+    monkeypatch.setattr(scripts, "setting_main", lambda *shown: (*shown, "exit"))
     script = ROOT / "experiments" / f"table{number}.py"
     with pytest.raises(SystemExit) as caught:
         runpy.run_path(str(script), run_name="__main__")
-    assert caught.value.code == 100 + number
+    setting = TABLES[number]
+    assert caught.value.code == (setting, DATASETS, METHODS, TRIALS, "exit")
     caption = runpy.run_path(str(script))["__doc__"].splitlines()[0]
     assert caption.startswith(f"Table {number} of the paper")
-    setting = TABLES[number]
     if number == 3:
         priors = ", ".join(f"{block.prior:g}" for block in setting.blocks)
         assert caption.endswith(f": no shift, π = {priors}.")
@@ -512,18 +538,8 @@ def test_the_script_of_a_table_runs_that_table(number, monkeypatch):
         assert caption.endswith(" (appendix).") == (number > 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "module", "function"),
-    [
-        ("all_tables", scripts, "all_tables_main"),
-        ("custom", scripts, "custom_main"),
-        ("claims", claims, "main"),
-    ],
-)
-def test_the_other_scripts_exit_with_the_status_of_their_command(
-    name, module, function, monkeypatch
-):
-    monkeypatch.setattr(module, function, lambda: 17)
+def test_the_script_of_all_tables_exits_with_the_status_of_its_command(monkeypatch):
+    monkeypatch.setattr(scripts, "all_tables_main", lambda: 17)
     with pytest.raises(SystemExit) as caught:
-        runpy.run_path(str(ROOT / "experiments" / f"{name}.py"), run_name="__main__")
+        runpy.run_path(str(ROOT / "experiments" / "all_tables.py"), run_name="__main__")
     assert caught.value.code == 17

@@ -1,22 +1,25 @@
+import contextlib
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pu_shift.paper.store import (
     OUTPUTS,
+    Columns,
     StoreError,
     TrialStore,
+    count,
     read_trials,
-    table_columns,
+    text,
     write_atomic,
 )
 from tests.paper.simulate import trial
@@ -41,9 +44,9 @@ def test_trials_come_back_as_they_went_in(tmp_path):
         store.append([odd])
         frame = store.frame()
     assert list(frame.columns) == list(trial())
-    assert frame["accuracy"].tolist() == [52.5, 200 / 3]
-    assert frame["width"].tolist()[1] == 0.1 + 0.2
-    assert frame[["lam", "step"]].isna().values.tolist() == [[False, False], [True, True]]
+    assert frame["accuracy"].tolist() == [200 / 3, 52.5]
+    assert frame["width"].tolist()[0] == 0.1 + 0.2
+    assert frame[["lam", "step"]].isna().values.tolist() == [[True, True], [False, False]]
     pd.testing.assert_frame_equal(read_trials(store.folder), frame)
     with TrialStore(store.folder, RUN) as again:
         pd.testing.assert_frame_equal(again.frame(), frame)
@@ -52,22 +55,20 @@ def test_trials_come_back_as_they_went_in(tmp_path):
             (0.3, 0.5, 0.5, 'a "b", π', "DH-Lin", 0),
         }
     # What pandas reads is the same, for those who use the file directly.
-    assert pd.read_csv(store.folder / "trials.csv")["dataset"].tolist()[1] == 'a "b", π'
+    assert pd.read_csv(store.folder / "trials.csv")["dataset"].tolist()[0] == 'a "b", π'
 
 
-def test_columns_of_the_hyper_parameters_are_the_callers(tmp_path):
-    row = {name: value for name, value in trial().items() if name not in ("width", "lam", "step")}
-    with TrialStore(tmp_path, RUN, columns=table_columns(["epochs"])) as store:
-        store.append([{**row, "epochs": 20}])
-    header = "table,prior,test_prior,given_prior,dataset,method,trial,accuracy,epochs,seconds"
-    line = "1,0.3,0.5,0.5,banana,DH-Lin,0,52.5,20.0,1.25"
-    check = f"{zlib.crc32((header + line).encode()):08x}"
-    assert (tmp_path / "trials.csv").read_text().splitlines() == [
-        f"{header},check",
-        f"{line},{check}",
-    ]
-    assert read_trials(tmp_path)["epochs"].tolist() == [20.0]
-    with pytest.raises(StoreError, match="line 1: the columns are not"), TrialStore(tmp_path, RUN):
+def test_other_columns_are_the_callers(tmp_path):
+    columns = Columns(
+        {"dataset": text, "trial": count, "value": count}, ("dataset", "trial"), ("trial",)
+    )
+    with TrialStore(tmp_path, RUN, columns=columns) as store:
+        store.append(
+            [{"dataset": "b", "trial": 0, "value": 2}, {"dataset": "a", "trial": 0, "value": 1}]
+        )
+    assert (tmp_path / "trials.csv").read_text() == "dataset,trial,value\na,0,1\nb,0,2\n"
+    assert len(list((tmp_path / "sets").iterdir())) == 1
+    with pytest.raises(StoreError, match="sets/.* was changed"), TrialStore(tmp_path, RUN):
         pass
 
 
@@ -76,102 +77,139 @@ def test_a_trial_counts_once(tmp_path):
         store.append([trial(accuracy=50), trial(accuracy=60)])
         store.append([trial(accuracy=70, prior=0.1 + 0.2)])
         assert store.frame()["accuracy"].tolist() == [50]
-    lines = (tmp_path / "trials.csv").read_text().splitlines(keepends=True)
-    assert len(lines) == 2
-    (tmp_path / "trials.csv").write_text("".join([*lines, lines[1]]))
     assert read_trials(tmp_path)["accuracy"].tolist() == [50]
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(data=st.data())
-def test_a_kill_at_any_byte_costs_no_whole_line(tmp_path, data):
-    folder = tmp_path / "run"
-    fill(folder, fresh=folder.exists())
-    content = (folder / "trials.csv").read_bytes()
-    cut = data.draw(st.integers(0, len(content)))
-    (folder / "trials.csv").write_bytes(content[:cut])
-    whole = max(content[:cut].count(b"\n") - 1, 0)
-    assert len(read_trials(folder)) == whole
-    with TrialStore(folder, RUN) as store:
-        assert [key[-1] for key in sorted(store.done())] == list(range(whole))
-        store.append([trial(trial=index, accuracy=50 + index / 3) for index in range(3)])
-    assert (folder / "trials.csv").read_bytes() == content
-
-
-@pytest.mark.parametrize("junk", [b"\x00" * 40, b"\x00\x00\n", b"1,0.3,0.5\n", b"\xff\xfe\n"])
-def test_a_damaged_last_line_is_cut_off(tmp_path, junk):
-    fill(tmp_path)
-    path = tmp_path / "trials.csv"
-    content = path.read_bytes()
-    path.write_bytes(content + junk)
+def test_a_training_set_is_one_file_that_grows_by_its_methods(tmp_path):
     with TrialStore(tmp_path, RUN) as store:
-        assert len(store.done()) == 3
-    assert path.read_bytes() == content
+        store.append([trial(), trial(given_prior=0.4)])
+        store.append([trial(method="Sq-Lin"), trial(trial=1)])
+    names = sorted(path.name for path in (tmp_path / "sets").iterdir())
+    assert [name[:-14] for name in names] == ["banana-0.3-0", "banana-0.3-1"]
+    assert len(read_trials(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("name", ["x" * 250, "a b/c", "é" * 120, "..", "a%20b"])
+def test_any_dataset_has_a_file_of_its_own(tmp_path, name):
+    with TrialStore(tmp_path, RUN) as store:
+        store.append([trial(dataset=name), trial(dataset=f"{name}x")])
+    assert len(list((tmp_path / "sets").iterdir())) == 2
+    assert set(read_trials(tmp_path)["dataset"]) == {name, f"{name}x"}
+
+
+def set_files(folder):
+    return sorted((folder / "sets").iterdir())
 
 
 @pytest.fixture(scope="module")
-def whole_file(tmp_path_factory):
-    """Content of a sound trials.csv, and its rows."""
+def whole_folder(tmp_path_factory):
+    """A sound folder."""
     folder = tmp_path_factory.mktemp("whole")
     fill(folder)
-    return (folder / "trials.csv").read_bytes(), read_trials(folder)
+    return folder
 
 
-@settings(
-    max_examples=200,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+def assert_noticed(folder, change, path, truth):
+    content = path.read_bytes()
+    path.write_bytes(change(content))
+    try:
+        pd.testing.assert_frame_equal(read_trials(folder), truth)
+    except StoreError as error:
+        said = str(error)
+    else:
+        said = f"{path} holds the same"
+    finally:
+        path.write_bytes(content)
+    assert path.name in said
+    assert "\n" not in said
+
+
+@settings(max_examples=150)
 @given(data=st.data())
-def test_no_changed_byte_changes_a_number_unnoticed(whole_file, tmp_path, data):
-    whole, truth = whole_file
-    content = bytearray(whole)
-    place = data.draw(st.integers(0, len(content) - 1))
-    content[place] ^= data.draw(st.integers(1, 255))
-    (tmp_path / "trials.csv").write_bytes(content)
-    before_last_line = whole[:-1].rfind(b"\n")
-    if place < before_last_line or content[place] == ord("\n"):
-        with pytest.raises(StoreError, match="trials.csv line "):
-            read_trials(tmp_path)
-    else:  # A last line that is not whole is left out: it is computed again.
-        sound = truth[: -2 if place == before_last_line else -1]
-        pd.testing.assert_frame_equal(read_trials(tmp_path), sound)
+def test_no_changed_byte_changes_a_number_unnoticed(whole_folder, data):
+    truth, path = read_trials(whole_folder), set_files(whole_folder)[1]
+    place = data.draw(st.integers(0, path.stat().st_size - 1))
+    other = data.draw(st.integers(1, 255))
+
+    def change(content):
+        return content[:place] + bytes([content[place] ^ other]) + content[place + 1 :]
+
+    assert_noticed(whole_folder, change, path, truth)
+    assert_noticed(whole_folder, lambda content: content[:place], path, truth)
 
 
-def without_checks(folder):
-    """Rewrite trials.csv as it was before there were checks; return its path."""
-    path = folder / "trials.csv"
-    lines = path.read_text().splitlines()
-    path.write_text("".join(line.rpartition(",")[0] + "\n" for line in lines))
-    return path
-
-
-def test_a_file_without_checks_is_read_but_not_continued(tmp_path):
+def test_a_changed_file_is_refused_and_computed_again_when_it_is_deleted(tmp_path):
     fill(tmp_path)
-    truth = read_trials(tmp_path)
-    content = without_checks(tmp_path).read_bytes()
-    pd.testing.assert_frame_equal(read_trials(tmp_path), truth)
-    with pytest.raises(StoreError, match="line 1: the columns are not .*,seconds,check"):
+    path = set_files(tmp_path)[1]
+    path.write_bytes(path.read_bytes().replace(b"50.3", b"51.3"))
+    with pytest.raises(StoreError, match=f"{path.name} was changed .*: delete it to compute"):
         TrialStore(tmp_path, RUN).__enter__()
-    assert (tmp_path / "trials.csv").read_bytes() == content
-
-
-def test_a_deleted_line_is_computed_again(tmp_path):
-    fill(tmp_path)
-    path = tmp_path / "trials.csv"
-    lines = path.read_bytes().splitlines(keepends=True)
-    lines[2] = lines[2].replace(b"50.3", b"51.3")
-    path.write_bytes(b"".join(lines))
-    with pytest.raises(StoreError, match="line 3: it was changed .*; delete the line to compute"):
-        TrialStore(tmp_path, RUN).__enter__()
-    del lines[2]
-    path.write_bytes(b"".join(lines))
+    path.unlink()
     with TrialStore(tmp_path, RUN) as store:
         assert {key[-1] for key in store.done()} == {0, 2}
+
+
+@pytest.mark.parametrize(
+    "other", [{"seed": 1}, {"protocol": {"folds": 3}}, {"files": {"banana": "other"}}]
+)
+def test_a_file_of_another_run_is_refused(tmp_path, other):
+    fill(tmp_path / "a")
+    with TrialStore(tmp_path / "b", {**RUN, **other}) as store:
+        store.append([trial(trial=7)])
+    (stranger,) = set_files(tmp_path / "b")
+    stranger.rename(tmp_path / "a" / "sets" / stranger.name)
+    with pytest.raises(StoreError, match="was made by another protocol, data or seed: delete it"):
+        TrialStore(tmp_path / "a", RUN).__enter__()
+
+
+def without_sets(folder):
+    """Leave what is kept under version control; return trials.csv."""
+    shutil.rmtree(folder / "sets")
+    return folder / "trials.csv"
+
+
+def test_a_folder_with_trials_csv_alone_is_read_and_resumed(tmp_path):
+    fill(tmp_path)
+    truth = read_trials(tmp_path)
+    content = without_sets(tmp_path).read_bytes()
+    pd.testing.assert_frame_equal(read_trials(tmp_path), truth)
+    with TrialStore(tmp_path, RUN) as store:
+        assert len(store.done()) == 3
+    assert (tmp_path / "trials.csv").read_bytes() == content
+    fill(tmp_path, count=4)
+    assert len(read_trials(tmp_path)) == 4
+    assert len(pd.read_csv(tmp_path / "trials.csv")) == 4
+
+
+def test_lines_that_end_with_a_check_can_be_read_and_resumed(tmp_path):
+    """Such files were written by version 0.1."""
+    fill(tmp_path)
+    truth = read_trials(tmp_path)
+    path = without_sets(tmp_path)
+    header, *lines = path.read_text().splitlines()
+    path.write_text(
+        "".join(f"{line}\n" for line in [f"{header},check", *(f"{x},0a1b" for x in lines)])
+    )
+    run = run_of(tmp_path)
+    del run["trials"]
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    pd.testing.assert_frame_equal(read_trials(tmp_path), truth)
+    with TrialStore(tmp_path, RUN) as store:
+        pd.testing.assert_frame_equal(store.frame(), truth)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda c: c[:-30], lambda c: c[:-30] + bytes(30), lambda c: c.replace(b"50.3", b"51.3")],
+)
+def test_a_changed_trials_csv_is_noticed(tmp_path, change):
+    fill(tmp_path)
+    path = without_sets(tmp_path)
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(StoreError, match="trials.csv was changed after it was written"):
+        read_trials(tmp_path)
+    with pytest.raises(StoreError, match="trials.csv was changed after it was written"):
+        TrialStore(tmp_path, RUN).__enter__()
 
 
 @pytest.mark.parametrize(
@@ -184,15 +222,22 @@ def test_a_deleted_line_is_computed_again(tmp_path):
         ("DH-Lin", '"DH-Lin', "unexpected end of data"),
         ("DH-Lin", "", "method must be a printable text"),
         ("1.25", "-1", "seconds must be a finite number >= 0"),
+        ("1.25\n", "1.25", "it is cut off"),
     ],
 )
-def test_without_checks_nonsense_is_still_reported(tmp_path, old, new, message):
-    fill(tmp_path)
-    path = without_checks(tmp_path)
-    lines = path.read_text().splitlines(keepends=True)
-    lines[1] = lines[1].replace(old, new, 1)
-    path.write_text("".join(lines))
+def test_nonsense_in_a_file_alone_is_reported(tmp_path, old, new, message):
+    fill(tmp_path, count=1)
+    path = without_sets(tmp_path)
+    (tmp_path / "run.json").unlink()
+    path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(StoreError, match=f"trials.csv line 2: {message}"):
+        read_trials(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n", b"\xff\n"])
+def test_what_is_no_table_of_trials_is_refused(tmp_path, content):
+    (tmp_path / "trials.csv").write_bytes(content)
+    with pytest.raises(StoreError, match="trials.csv line 1: "):
         read_trials(tmp_path)
 
 
@@ -213,6 +258,51 @@ def test_bad_rows_are_refused_before_anything_is_written(tmp_path, row, message)
             store.append([trial(), row])
         assert store.done() == set()
     assert len(read_trials(tmp_path)) == 0
+
+
+def test_trials_csv_does_not_depend_on_the_order_of_the_work(tmp_path):
+    rows = [trial(trial=index, accuracy=50 + index / 3) for index in range(5)]
+    for name, order in (("a", rows), ("b", rows[::-1])):
+        with TrialStore(tmp_path / name, RUN) as store:
+            for row in order:
+                store.append([row])
+    assert (tmp_path / "a" / "trials.csv").read_bytes() == (
+        tmp_path / "b" / "trials.csv"
+    ).read_bytes()
+
+
+LINKS = [".lock", "run.json", "trials.csv", "summary.csv", "sets"]
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("fresh", [False, True])
+def test_nothing_is_written_through_a_link(tmp_path, name, fresh):
+    folder, outside = tmp_path / "out", tmp_path / "outside"
+    fill(folder)
+    outside.mkdir()
+    precious = outside / "a-0.json"
+    precious.write_text("precious")
+    path = folder / name
+    shutil.rmtree(path) if name == "sets" else path.unlink(missing_ok=True)
+    path.symlink_to(outside if name == "sets" else precious)
+    with contextlib.suppress(StoreError):  # a run may refuse it, or put a file in its place
+        fill(folder, count=4, fresh=fresh)
+    write_atomic(folder / "summary.csv", "")
+    assert precious.read_text() == "precious"
+    assert os.listdir(outside) == ["a-0.json"]
+
+
+@pytest.mark.parametrize("name", [".lock", "run.json", "trials.csv"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
+    fill(tmp_path)
+    without_sets(tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(StoreError, match=f"cannot write to .*: {name} is not a regular file"):
+        TrialStore(tmp_path, RUN).__enter__()
+    if name == "trials.csv":
+        with pytest.raises(StoreError, match="trials.csv is not a regular file"):
+            read_trials(tmp_path)
 
 
 HOLDER = """
@@ -287,15 +377,18 @@ def test_fresh_deletes_our_files_only(tmp_path):
     with TrialStore(tmp_path, RUN, fresh=True) as store:
         assert store.done() == set()
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {".lock", "trials.csv", "run.json", "notes.txt"}
+    assert left == {".lock", "sets", "run.json", "notes.txt"}
+    assert set_files(tmp_path) == []
     assert run_of(tmp_path)["earlier_sessions"] == []
 
 
 def test_a_run_killed_before_its_first_file_can_be_resumed(tmp_path):
     (tmp_path / ".lock").touch()
-    (tmp_path / ".run.json.tmp").write_text('{"proto')
+    left = tmp_path / ".0123456789abcdef.tmp"
+    left.write_text('{"proto')
     fill(tmp_path)
     assert len(read_trials(tmp_path)) == 3
+    assert not left.exists()
 
 
 def test_run_json_tells_what_made_the_results(tmp_path):
@@ -329,17 +422,20 @@ def test_an_unwritable_folder_is_one_line(tmp_path, inside):
         TrialStore(tmp_path / inside, RUN).__enter__()
 
 
-def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
-    real_write = os.write
+def test_a_full_disk_costs_nothing_that_was_there(tmp_path, monkeypatch):
+    def fail(fd):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     with TrialStore(tmp_path, RUN) as store:
         store.append([trial()])
-        before = (tmp_path / "trials.csv").read_bytes()
-        monkeypatch.setattr(os, "write", lambda fd, data: real_write(fd, data[:10]))
+        monkeypatch.setattr(os, "fsync", fail)
         with pytest.raises(StoreError, match=os.strerror(errno.ENOSPC)):
             store.append([trial(trial=1)])
         monkeypatch.undo()
         assert len(store.done()) == 1
-    assert (tmp_path / "trials.csv").read_bytes() == before
+    assert len(read_trials(tmp_path)) == 1
+    fill(tmp_path)
+    assert len(read_trials(tmp_path)) == 3
 
 
 def test_write_atomic_replaces_the_whole_file(tmp_path):
