@@ -159,12 +159,16 @@ def made_up(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
     sizes = (n_p + n_hidden, n_u - n_hidden)
     if seed % 4 == 0:
         classes = [
-            rng.normal(rng.normal(0.0, 1.0, d) * rng.uniform(0.5, 2.0), rng.uniform(0.7, 1.4), (n, d))
+            rng.normal(
+                rng.normal(0.0, 1.0, d) * rng.uniform(0.5, 2.0), rng.uniform(0.7, 1.4), (n, d)
+            )
             for n in sizes
         ]
     elif seed % 4 == 1:
         X, y = make_moons(sizes, noise=rng.uniform(0.1, 0.5), random_state=seed)
-        classes = [np.column_stack([X[y == k], rng.normal(size=(n, d))]) for k, n in enumerate(sizes)]
+        classes = [
+            np.column_stack([X[y == k], rng.normal(size=(n, d))]) for k, n in enumerate(sizes)
+        ]
     elif seed % 4 == 2:
         X, y = make_classification(
             4 * max(sizes) + 100,

@@ -8,6 +8,7 @@ from pu_shift.links import MLP, GaussianKernelModel, LinearModel
 from pu_shift.model_selection import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.priors import Condition
 from pu_shift.risks import Risk
+from pu_shift.shift_estimation import estimate_test_prior
 from pu_shift.training import train
 from pu_shift.ulsif import KLIEP, ULSIF
 
@@ -24,6 +25,7 @@ __all__ = [
     "RiskMinimizationClassifier",
     "__version__",
     "estimate_prior",
+    "estimate_test_prior",
     "surrogate_scorer",
     "train",
     "zero_one_scorer",

@@ -58,12 +58,21 @@ from pu_shift.kernels import (
     kernel_from_distances,
     median_distance,
     squared_distances,
+    take_rows,
 )
 from pu_shift.links import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.losses import SURROGATES
 from pu_shift.model_selection import cross_validate
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk
+from pu_shift.shift_estimation import (
+    Sensitivity,
+    decision_sensitivity,
+    estimate_from_sums,
+    posterior_at,
+    squashed,
+    sums_of,
+)
 from pu_shift.training import train
 from pu_shift.ulsif import BASES, ULSIF, GridEdgeWarning
 
@@ -136,7 +145,12 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         if prior is None:
             check_is_fitted(self, "prior_")
             prior = self.prior_
-        return Condition(prior, self.test_prior, self.alpha)
+        return Condition(prior, self._stated_test_prior, self.alpha)
+
+    @property
+    def _stated_test_prior(self) -> float | None:
+        """π′ as far as it is known without rows."""
+        return self.test_prior
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of least expected cost under the test condition.
@@ -184,6 +198,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             tells to π′.
         """
         posterior, prior = self._posterior(X)
+        # After the posterior: π′ may be found in these rows.
         positive = shift_posterior(posterior, prior, self.condition.test_prior)
         return np.stack([1.0 - positive, positive], axis=1)
 
@@ -236,15 +251,15 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         prior = self.prior
         if prior is None:
             # A bad test prior or alpha fails before the work.
-            Condition(0.5, self.test_prior, self.alpha)
+            Condition(0.5, self._stated_test_prior, self.alpha)
             prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
-        return device, seed, Condition(prior, self.test_prior, self.alpha)
+        return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
 
     def _wanted(
         self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition
     ) -> list[Condition]:
         """Complete conditions by what the classifier's own one says."""
-        known = {"prior": own.prior, "test_prior": self.test_prior, "alpha": own.alpha}
+        known = {"prior": own.prior, "test_prior": self._stated_test_prior, "alpha": own.alpha}
         wanted = []
         for item in conditions:
             if isinstance(item, Condition):
@@ -292,7 +307,9 @@ class DensityRatioClassifier(_PUClassifier):
         π, the share of positives among the unlabelled rows; ``None`` estimates it, see
         :func:`pu_shift.class_prior.estimate_prior`.
     test_prior
-        π′, the share of positives where the classifier will be used; ``None`` means π.
+        π′, the share of positives where the classifier will be used; ``None`` means π, and
+        ``'estimate'`` the share among the very rows that are to be predicted, see
+        :func:`pu_shift.estimate_test_prior`.
     alpha
         α, the penalty of a false positive; 1 − α is that of a false negative.
     direction
@@ -323,6 +340,10 @@ class DensityRatioClassifier(_PUClassifier):
         The fitted ratio.
     prior_ : float
         π as given or estimated in ``fit``.
+    ratio_sums_ : numpy.ndarray
+        (2, 3) what the estimate of π′ needs to know of held-out rows of P and U.
+    test_prior_ : pu_shift.shift_estimation.ShiftEstimate
+        With ``test_prior='estimate'``: π′ as found in the rows that were last predicted.
 
     Examples
     --------
@@ -334,12 +355,15 @@ class DensityRatioClassifier(_PUClassifier):
     [-1]
     >>> classifier.set_params(test_prior=0.7).predict([[0.2]]).tolist()
     [1]
+    >>> _ = classifier.set_params(test_prior="estimate").predict(X_u)
+    >>> round(classifier.test_prior_.test_prior, 1)
+    0.3
     """
 
     def __init__(
         self,
         prior: float | None = None,
-        test_prior: float | None = None,
+        test_prior: float | str | None = None,
         alpha: float = 0.5,
         direction: str = "p/u",
         *,
@@ -388,8 +412,91 @@ class DensityRatioClassifier(_PUClassifier):
                 clip_coefficients=self.clip_coefficients,
                 seed=seed,
             )
+            self.ratio_sums_ = self._held_out_sums(samples, child(seed, 8))
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_, self.prior_ = self.direction, condition.prior
+        vars(self).pop("test_prior_", None)
+
+    def _held_out_sums(self, samples: Sequence[Any], seed: Seed) -> np.ndarray:
+        """Sums over P and U by ratios of the same width and λ that were fitted without the row."""
+        n_folds = self._n_folds(*samples)
+        if min(map(len, samples)) < 3:
+            scores = [to_numpy(self.ratio_(sample)) for sample in samples]
+            return np.stack([sums_of(squashed(part, self.direction)) for part in scores])
+        folds = [assign_folds("X", len(X), n_folds, child(seed, k)) for k, X in enumerate(samples)]
+        centers = self.ratio_.centers
+        sums = np.zeros((2, 3))
+        for fold in range(n_folds):
+            rest, held = (
+                [take_rows(X, np.flatnonzero(chosen(f))) for X, f in zip(samples, folds)]
+                for chosen in (lambda f: f != fold, lambda f: f == fold)
+            )
+            ratio = ULSIF(
+                *(rest if self.direction == "p/u" else rest[::-1]),
+                centers="both" if centers is None else centers,
+                widths=None if centers is None else self.ratio_.width,
+                lams=self.ratio_.lam,
+                basis=self.basis,
+                clip_coefficients=self.clip_coefficients,
+            )
+            scores = [to_numpy(ratio(part)) for part in held]
+            sums += [sums_of(squashed(part, self.direction)) for part in scores]
+        return sums
+
+    @property
+    def _stated_test_prior(self) -> float | None:
+        if self.test_prior != "estimate":
+            return super()._stated_test_prior
+        found = getattr(self, "test_prior_", None)
+        return None if found is None else found.test_prior
+
+    def _ratio_in_use(self, X: Any) -> np.ndarray:
+        """Ratios of rows whose test prior is estimated first, if it is to be."""
+        ratio = self.predict_ratio(X)
+        if self.test_prior == "estimate":
+            sums = sums_of(squashed(ratio, self.direction_))
+            self.test_prior_ = estimate_from_sums(self, sums)
+        return ratio
+
+    def sensitivity(
+        self,
+        X: Any,
+        prior: float | tuple[float, float] | None = None,
+        test_prior: float | tuple[float, float] | None = None,
+    ) -> Sensitivity:
+        """Count the decisions that change while π and π′ move within intervals.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        prior, test_prior
+            Intervals (low, high), or numbers; by default what the classifier decides by. A test
+            prior that neither says is the prior; one that is estimated has its own interval.
+
+        Returns
+        -------
+        Sensitivity
+            The counts, exact, and a plot: see
+            :func:`pu_shift.shift_estimation.decision_sensitivity`.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X_p, X_u = rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))
+        >>> classifier = DensityRatioClassifier(prior=0.4, widths=1.0, lams=0.1).fit_pu(X_p, X_u)
+        >>> found = classifier.sensitivity(X_u, prior=(0.3, 0.5), test_prior=(0.4, 0.4))
+        >>> 0 < found.n_changed < found.n_rows
+        True
+        """
+        ratio = self._ratio_in_use(X)
+        own = self.condition
+        if test_prior is None and self.test_prior is not None:
+            estimated = self.test_prior == "estimate"
+            found = self.test_prior_ if estimated else None
+            test_prior = own.test_prior if found is None else (found.low, found.high)
+        given = own.prior if prior is None else prior
+        return decision_sensitivity(ratio, given, test_prior, own.alpha, self.direction_)
 
     def predict_ratio(self, X: Any) -> np.ndarray:
         """Return the estimated density ratio, which no condition changes.
@@ -417,14 +524,12 @@ class DensityRatioClassifier(_PUClassifier):
             return to_numpy(self.ratio_(device.send(X)))
 
     def _decide(self, X: Any) -> np.ndarray:
-        return self.condition.classify_ratio(self.predict_ratio(X), self.direction)
+        ratio = self._ratio_in_use(X)
+        return self.condition.classify_ratio(ratio, self.direction)
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
-        """π·p_p/p_u, cut to [0, 1], is the posterior at π."""
-        ratio, prior = self.predict_ratio(X), self.condition.prior
-        if self.direction == "p/u":
-            return np.clip(prior * ratio, 0.0, 1.0), prior
-        return prior / np.maximum(ratio, prior), prior
+        ratio, prior = self._ratio_in_use(X), self.condition.prior
+        return posterior_at(ratio, prior, self.direction), prior
 
     def predict_many(
         self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
@@ -453,8 +558,8 @@ class DensityRatioClassifier(_PUClassifier):
         >>> classifier.predict_many([[0.5]], months).tolist()
         [[-1], [1], [-1]]
         """
+        ratio = self._ratio_in_use(X)
         wanted = self._wanted(conditions, self.condition)
-        ratio = self.predict_ratio(X)
         return np.stack(
             [self._labels(item.classify_ratio(ratio, self.direction)) for item in wanted]
         )

@@ -93,6 +93,8 @@ def save_model(path: PathLike, estimator: Any) -> None:
             "lam": _or_none(ratio.lam),
         }
         arrays["coefficients"] = to_numpy(ratio.coefficients)
+        if hasattr(classifier, "ratio_sums_"):
+            arrays["ratio_sums"] = classifier.ratio_sums_
         if ratio.centers is not None:
             arrays["centers"] = to_numpy(ratio.centers)
     else:
@@ -267,7 +269,11 @@ _HEADER_RULES: dict[str, Rule] = {
     "fitted": _of_type("a mapping", dict),
 }
 # The fit checks its other parameters; a model only keeps them.
-_PARAMETER_RULES = {"prior": _MAYBE_UNIT, "test_prior": _MAYBE_UNIT, "alpha": _UNIT}
+_TEST_PRIOR: Rule = (
+    f"'estimate', {_MAYBE_UNIT[0]}",
+    lambda value: value == "estimate" or _MAYBE_UNIT[1](value),
+)
+_PARAMETER_RULES = {"prior": _MAYBE_UNIT, "test_prior": _TEST_PRIOR, "alpha": _UNIT}
 _PARAMETER_RULES["model"] = _NETWORK
 _BASIS_RULES: dict[str, Rule] = {
     "width": _POSITIVE,
@@ -350,6 +356,9 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         b = d + 1 if centers is None else len(_centers(centers, d, width))
         classifier.ratio_ = ULSIF.restore(_shaped(coefficients, (b,)), d, centers, width, lam)
         classifier.direction_ = fitted["direction"]
+        # A model that was saved before there were any has none.
+        if "ratio_sums" in arrays:
+            classifier.ratio_sums_ = _sums(arrays.pop("ratio_sums"))
     else:
         classifier.condition_ = Condition(*fitted["condition"])
         classifier.width_, classifier.lam_, classifier.loss_ = width, lam, fitted["loss"]
@@ -377,6 +386,12 @@ def _centers(centers: np.ndarray, d: int, width: float) -> np.ndarray:
     if len(centers) == 0 or np.isnan(width):
         raise ModelFileError("its Gaussian basis needs centres and a width")
     return _shaped(centers, (len(centers), d))
+
+
+def _sums(sums: np.ndarray) -> np.ndarray:
+    if not (_shaped(sums, (2, 3))[:, 0] >= 2).all():
+        raise ModelFileError("its sums must be of two rows at least")
+    return sums
 
 
 def _new_network(sizes: dict[str, int], arrays: dict[str, np.ndarray]) -> MLP:

@@ -117,20 +117,11 @@ def estimate_test_prior(
         X_test, classifier = classifier[:-1].transform(X_test), classifier[-1]
     if method is None:
         method = "ratio" if hasattr(classifier, "ratio_sums_") else "em"
-    priors = _priors(classifier, prior)
     if method == "ratio":
-        if not hasattr(classifier, "ratio_sums_"):
-            raise ValueError(
-                "method 'ratio' needs a fitted DensityRatioClassifier, "
-                f"got {shown(classifier)}; 'em' does not"
-            )
         return estimate_from_sums(classifier, test_sums(classifier, X_test), level, prior)
-    found = []
-    for value in priors:
-        posterior = _posterior(classifier, X_test, value)
-        _enough(len(posterior))
-        found.append(most_likely_prior(posterior, value, level))
-    return _joined(found, level, method, len(posterior))
+    posteriors = _posteriors(classifier, X_test, _priors(classifier, prior))
+    found = [most_likely_prior(posterior, value, level) for value, posterior in posteriors.items()]
+    return _joined(found, level, method, len(next(iter(posteriors.values()))))
 
 
 def estimate_from_sums(
@@ -142,6 +133,7 @@ def estimate_from_sums(
     """Estimate π′ by ``'ratio'`` from sums of :func:`test_sums`, which add up over blocks of rows."""
     n = int(sums[0])
     _enough(n)
+    _needs_sums(classifier)
     (mean_p, error_p), (mean_u, error_u) = map(_mean_and_error, classifier.ratio_sums_)
     mean, error = _mean_and_error(sums)
     gap = mean_p - mean_u
@@ -159,8 +151,17 @@ def estimate_from_sums(
     return _joined(found, level, "ratio", n)
 
 
+def _needs_sums(classifier: Any) -> None:
+    if not hasattr(classifier, "ratio_sums_"):
+        raise ValueError(
+            "classifier must be a DensityRatioClassifier that was fitted by this version, to "
+            f"estimate a test prior by its ratio, got {shown(classifier)}"
+        )
+
+
 def test_sums(classifier: Any, X: Any) -> np.ndarray:
     """Sums over rows that ``'ratio'`` needs of a test set: of 1, of g and of g²."""
+    _needs_sums(classifier)
     return sums_of(squashed(classifier.predict_ratio(X), classifier.direction_))
 
 
@@ -186,6 +187,7 @@ def _mean_and_error(sums: np.ndarray) -> tuple[float, float]:
 
 def most_likely_prior(posterior: np.ndarray, prior: float, level: float) -> list[float]:
     """Maximum of the likelihood of π′, and where it falls below the level's limit."""
+    _enough(len(posterior))
     # Posteriors of 0 and 1 would forbid all but one value of π′.
     posterior = np.clip(posterior, 1e-6, 1.0 - 1e-6)
     positive, negative = posterior / prior, (1.0 - posterior) / (1.0 - prior)
@@ -195,9 +197,7 @@ def most_likely_prior(posterior: np.ndarray, prior: float, level: float) -> list
         )
 
     def slope(value: float) -> float:
-        return float(
-            np.mean((positive - negative) / (value * positive + (1.0 - value) * negative))
-        )
+        return float(np.mean((positive - negative) / (value * positive + (1.0 - value) * negative)))
 
     def log_likelihood(value: float) -> float:
         return float(np.sum(np.log(value * positive + (1.0 - value) * negative)))
@@ -242,15 +242,16 @@ def _priors(classifier: Any, prior: Any) -> list[float]:
     return list(interval("prior", prior)) if np.ndim(prior) else [open_unit("prior", prior)]
 
 
-def _posterior(classifier: Any, X: Any, prior: float) -> np.ndarray:
-    """P(y = +1 | x) at π."""
+def _posteriors(classifier: Any, X: Any, priors: list[float]) -> dict[float, np.ndarray]:
+    """P(y = +1 | x) at each π."""
     if hasattr(classifier, "predict_ratio"):
-        return posterior_at(classifier.predict_ratio(X), prior, classifier.direction_)
+        ratio = classifier.predict_ratio(X)
+        return {prior: posterior_at(ratio, prior, classifier.direction_) for prior in priors}
     posterior = classifier.predict_proba(X)[:, 1]
     condition = getattr(classifier, "condition_", None)
     if condition is None:
-        return posterior
-    return shift_posterior(posterior, condition.test_prior, prior)
+        return {prior: posterior for prior in priors}
+    return {prior: shift_posterior(posterior, condition.test_prior, prior) for prior in priors}
 
 
 def posterior_at(ratio: np.ndarray, prior: float, direction: str) -> np.ndarray:

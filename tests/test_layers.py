@@ -13,7 +13,7 @@ LAYERS = {
     "helpers": ("_version", "_chainer", "_checks", "_files", "_seeds", "_signals", "device"),
     "theory": ("priors", "losses", "risks"),
     "numerics": ("candidates", "kernels", "ulsif", "links", "training"),
-    "learning": ("model_selection", "class_prior", "classifiers"),
+    "learning": ("model_selection", "class_prior", "shift_estimation", "classifiers"),
     "use": ("row_files", "model_file", "cli", "__main__"),
     "data": ("data",),
     "paper": ("paper",),
