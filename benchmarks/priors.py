@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from pu_shift.data import load
 from pu_shift.data.dataset import Dataset
 from pu_shift.data.sampling import draw
 from pu_shift.paper.settings import DATASETS, TABLES
-from pu_shift.shift_estimation import estimate_test_prior
+from pu_shift.shift_estimation import SHIFT_METHODS, estimate_test_prior
 
 HERE = Path(__file__).resolve().parent
 TRUE_PRIORS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -88,45 +89,42 @@ def run_prior(trials: int) -> Iterator[dict[str, Any]]:
 
 def run_test_prior(trials: int) -> Iterator[dict[str, Any]]:
     """Estimate π′ on the shifted test sets of the paper's tables, π given and estimated."""
-    pairs = sorted({(b.prior, b.test_prior) for table in TABLES.values() for b in table.blocks})
+    shifts: dict[float, set[float]] = {}
+    for block in (block for table in TABLES.values() for block in table.blocks):
+        shifts.setdefault(block.prior, set()).add(block.test_prior)
     for name in DATASETS:
         dataset = open_dataset(name)
-        for prior, test_prior in pairs:
-            for trial in range(trials):
-                sample = draw(dataset, prior, test_prior, trial=trial)
-                rows = (sample.positives, sample.unlabeled, sample.tests[test_prior][0])
-                X_p, X_u, X = scale(*rows)
-                for known in (True, False):
-                    given = prior if known else None
-                    classifier = DensityRatioClassifier(given).fit_pu(X_p, X_u)
-                    interval = None
-                    if not known:
-                        found = estimate_prior(X_p, X_u, seed=sample.seed)
-                        interval = (found.low, found.high)
-                        classifier.set_params(prior=found.prior)
-                    for method in ("ratio", "em"):
+        for (prior, test_priors), trial in product(sorted(shifts.items()), range(trials)):
+            sample = draw(dataset, prior, sorted(test_priors), trial=trial)
+            tests = [X for X, _ in sample.tests.values()]
+            X_p, X_u, *tests = scale(sample.positives, sample.unlabeled, *tests)
+            found = estimate_prior(X_p, X_u, seed=sample.seed)
+            classifier = DensityRatioClassifier(prior).fit_pu(X_p, X_u)
+            for known in (True, False):
+                classifier.set_params(prior=prior if known else found.prior)
+                interval = None if known else (found.low, found.high)
+                for test_prior, X in zip(sample.tests, tests):
+                    case = {"dataset": name, "prior": prior, "trial": trial, "known": known}
+                    for method in SHIFT_METHODS:
                         start = time.process_time()
-                        found = estimate_test_prior(classifier, X, method, prior=interval)
+                        shift = estimate_test_prior(classifier, X, method, prior=interval)
                         yield {
-                            "dataset": name,
-                            "prior": prior,
+                            **case,
                             "test_prior": test_prior,
-                            "trial": trial,
-                            "known": known,
                             "method": method,
-                            "estimate": found.test_prior,
-                            "low": found.low,
-                            "high": found.high,
+                            "estimate": shift.test_prior,
+                            "low": shift.low,
+                            "high": shift.high,
                             "seconds": time.process_time() - start,
                         }
 
 
-def scale(X_p: np.ndarray, X_u: np.ndarray, X: np.ndarray) -> list[np.ndarray]:
+def scale(X_p: np.ndarray, X_u: np.ndarray, *tests: np.ndarray) -> list[np.ndarray]:
     """Scale features to unit variance in P and U."""
     rows = np.concatenate([X_p, X_u]).astype(np.float64)
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread[spread == 0.0] = 1.0
-    return [((part - centre) / spread).astype(np.float32) for part in (X_p, X_u, X)]
+    return [((part - centre) / spread).astype(np.float32) for part in (X_p, X_u, *tests)]
 
 
 def run_calibration(trials: int) -> Iterator[dict[str, Any]]:

@@ -259,7 +259,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition
     ) -> list[Condition]:
         """Complete conditions by what the classifier's own one says."""
-        known = {"prior": own.prior, "test_prior": self._stated_test_prior, "alpha": own.alpha}
+        stated = self._stated_test_prior
+        known: dict[str, Any] = {"prior": own.prior, "test_prior": stated, "alpha": own.alpha}
         wanted = []
         for item in conditions:
             if isinstance(item, Condition):
@@ -415,10 +416,11 @@ class DensityRatioClassifier(_PUClassifier):
             self.ratio_sums_ = self._held_out_sums(samples, child(seed, 8))
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_, self.prior_ = self.direction, condition.prior
-        vars(self).pop("test_prior_", None)
+        if hasattr(self, "test_prior_"):
+            del self.test_prior_
 
     def _held_out_sums(self, samples: Sequence[Any], seed: Seed) -> np.ndarray:
-        """Sums over P and U by ratios of the same width and λ that were fitted without the row."""
+        """Sum over P and U, by ratios of the same width and λ that do not know the row."""
         n_folds = self._n_folds(*samples)
         if min(map(len, samples)) < 3:
             scores = [to_numpy(self.ratio_(sample)) for sample in samples]
@@ -427,10 +429,9 @@ class DensityRatioClassifier(_PUClassifier):
         centers = self.ratio_.centers
         sums = np.zeros((2, 3))
         for fold in range(n_folds):
-            rest, held = (
-                [take_rows(X, np.flatnonzero(chosen(f))) for X, f in zip(samples, folds)]
-                for chosen in (lambda f: f != fold, lambda f: f == fold)
-            )
+            held_out = [part == fold for part in folds]
+            rest = [take_rows(X, np.flatnonzero(~rows)) for X, rows in zip(samples, held_out)]
+            held = [take_rows(X, np.flatnonzero(rows)) for X, rows in zip(samples, held_out)]
             ratio = ULSIF(
                 *(rest if self.direction == "p/u" else rest[::-1]),
                 centers="both" if centers is None else centers,

@@ -120,7 +120,7 @@ def estimate_test_prior(
     if method == "ratio":
         return estimate_from_sums(classifier, test_sums(classifier, X_test), level, prior)
     posteriors = _posteriors(classifier, X_test, _priors(classifier, prior))
-    found = [most_likely_prior(posterior, value, level) for value, posterior in posteriors.items()]
+    found = [most_likely_prior(rows, value, level) for value, rows in posteriors.items()]
     return _joined(found, level, method, len(next(iter(posteriors.values()))))
 
 
@@ -130,7 +130,7 @@ def estimate_from_sums(
     level: float = 0.95,
     prior: float | tuple[float, float] | None = None,
 ) -> ShiftEstimate:
-    """Estimate π′ by ``'ratio'`` from sums of :func:`test_sums`, which add up over blocks of rows."""
+    """Estimate π′ by ``'ratio'`` from sums of :func:`test_sums`, which may be of many blocks."""
     n = int(sums[0])
     _enough(n)
     _needs_sums(classifier)
@@ -217,9 +217,8 @@ def _root(falling: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _joined(found: list[list[float]], level: float, method: str, n: int) -> ShiftEstimate:
-    """The mean estimate and the widest interval, within (0, 1) as far as n rows can tell."""
-    ends = (0.5 / n, 1.0 - 0.5 / n)
-    best = float(np.clip(np.mean([one[0] for one in found]), *ends))
+    """Join the first estimate and the widest interval, as far from 0 and 1 as n rows can tell."""
+    best = float(np.clip(found[0][0], 0.5 / n, 1.0 - 0.5 / n))
     low = float(np.clip(min(one[1] for one in found), 0.0, best))
     high = float(np.clip(max(one[2] for one in found), best, 1.0))
     return ShiftEstimate(best, low, high, level, method, n)
@@ -233,13 +232,16 @@ def _enough(n: int) -> None:
 
 
 def _priors(classifier: Any, prior: Any) -> list[float]:
-    """The values of π to estimate at: the classifier's, the given one, or the ends of a range."""
+    """Return the π to estimate at, and after it the ends of the interval if one is given."""
+    if np.ndim(prior):
+        low, high = interval("prior", prior)
+        known = hasattr(classifier, "prior_")
+        return [_priors(classifier, None)[0] if known else 0.5 * (low + high), low, high]
     if prior is None:
         if not hasattr(classifier, "prior_"):
             raise ValueError("prior must be given for a classifier that knows none")
-        own = classifier.prior
-        return [open_unit("prior", classifier.prior_ if own is None else own)]
-    return list(interval("prior", prior)) if np.ndim(prior) else [open_unit("prior", prior)]
+        prior = classifier.prior_ if classifier.prior is None else classifier.prior
+    return [open_unit("prior", prior)]
 
 
 def _posteriors(classifier: Any, X: Any, priors: list[float]) -> dict[float, np.ndarray]:
@@ -250,7 +252,7 @@ def _posteriors(classifier: Any, X: Any, priors: list[float]) -> dict[float, np.
     posterior = classifier.predict_proba(X)[:, 1]
     condition = getattr(classifier, "condition_", None)
     if condition is None:
-        return {prior: posterior for prior in priors}
+        return dict.fromkeys(priors, posterior)
     return {prior: shift_posterior(posterior, condition.test_prior, prior) for prior in priors}
 
 
@@ -330,7 +332,7 @@ class Sensitivity:
         --------
         >>> found = decision_sensitivity([0.5, 1.0, 2.0], (0.2, 0.4), (0.3, 0.6))
         >>> found.plot().get_title()
-        '2 of 3 decisions change within the intervals'
+        '1 of 3 decisions change within the intervals'
         """
         if axes is None:
             from matplotlib.figure import Figure
@@ -407,7 +409,7 @@ def decision_sensitivity(
         test_priors = interval("test_prior", test_prior)
         corners = [Condition(*pair, alpha) for pair in product(priors, test_priors)]
     decided = np.stack([corner.classify_ratio(ratio, direction) > 0 for corner in corners])
-    changed = decided.any(axis=0) & ~decided.all(axis=0)
+    changed = np.asarray(decided.any(axis=0) & ~decided.all(axis=0))
     thresholds = [corner.ratio_threshold(direction) for corner in corners]
     return Sensitivity(
         len(ratio),
