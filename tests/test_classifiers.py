@@ -65,6 +65,8 @@ def ratio():
 )
 # Some of their rows are a hundred standard deviations from 0.
 @pytest.mark.filterwarnings("ignore::pu_shift.kernels.ScaleWarning")
+# Some of their labels are drawn without a look at the rows.
+@pytest.mark.filterwarnings("ignore::pu_shift.class_prior.PriorWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
