@@ -280,9 +280,9 @@ def test_prior_table(rows: pd.DataFrame) -> str:
     columns = [(known, method) for known in (True, False) for method in SHIFT_METHODS]
     names = [f"{m}, π {'known' if known else 'estimated'}" for known, m in columns]
     lines = [
-        f"Mean absolute error of π′, estimated from the 500 rows of the shifted test sets of Tables "
-        f"1–7 ({pairs} pairs of π and π′, {rows['trial'].nunique()} draws each); in parentheses the "
-        "share of 95 % intervals that hold.",
+        "Mean absolute error of π′, estimated from the 500 rows of the shifted test sets of "
+        f"Tables 1–7 ({pairs} pairs of π and π′, {rows['trial'].nunique()} draws each); in "
+        "parentheses the share of 95 % intervals that hold.",
         "",
         f"| dataset | {' | '.join(names)} | refused |",
         f"|---|{'---|' * (len(names) + 1)}",

@@ -205,22 +205,33 @@ def equivalence_block() -> str:
 
 
 def estimated_block() -> str:
-    """Return what an estimated class prior changes."""
+    """Return what estimated priors change."""
     cells, trials = study("estimated_prior")
     rows = []
     for prior, part in cells.groupby("prior"):
-        estimates = part.loc[part["method"] == "estimate", "mean"] / 100.0
-        span = f"{estimates.min():.2f} … {estimates.max():.2f}"
-        rows.append([f"{prior:g}", span, *per_method(part, "+.1f")])
+        spans = []
+        for name in ("estimate of 100 π", "estimate of 100 π′"):
+            estimates = part.loc[part["method"] == name, "mean"] / 100.0
+            spans.append(f"{estimates.min():.2f} … {estimates.max():.2f}")
+        rows.append([f"{prior:g}", *spans, *per_method(part, "+.1f")])
     methods = cells[cells["method"].isin(METHODS)]
     worst = methods.loc[methods["mean"].idxmin()]
-    table = markdown(["π", "estimates", *METHODS], rows)
+    table = markdown(["π", "estimates of π", "estimates of π′", *METHODS], rows)
     return (
         f"Mean over the six datasets and {trials} trials; the estimates are the least and the "
         f"greatest mean of a dataset.\n\n{table}\n\n"
         f"The worst single mean is {worst['mean']:+.1f} ({worst['se']:.1f}): {worst['method']} on "
         f"{worst['dataset']} at π = {worst['prior']:g}."
     )
+
+
+def priors_block(name: str) -> str:
+    """Return one of the tables of how well priors are estimated."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from priors import render
+
+    results = json.loads((ROOT / "benchmarks" / "priors.json").read_text(encoding="utf-8"))
+    return render({name: results[name]}).strip()
 
 
 def speed_block() -> str:
@@ -243,6 +254,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "asymmetric": asymmetric_block,
     "equivalence": equivalence_block,
     "estimated": estimated_block,
+    "priors": lambda: priors_block("prior"),
+    "test_priors": lambda: priors_block("test_prior"),
+    "calibration": lambda: priors_block("calibration"),
     "speed": speed_block,
 }
 
