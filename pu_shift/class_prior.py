@@ -27,7 +27,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._seeds import Seed, child
 from pu_shift.candidates import assign_folds
-from pu_shift.kernels import as_rows, take_rows
+from pu_shift.kernels import as_rows, check_scale, take_rows
 from pu_shift.ulsif import ULSIF, GridEdgeWarning
 
 PRIOR_METHODS = ("auto", "bbe", "roc")
@@ -145,6 +145,7 @@ def estimate_prior(
         _at_most(X.astype(np.float64), limit, child(seed, 0, part))
         for part, X in enumerate((X_p, X_u))
     )
+    check_scale(X_p, X_u, linear=False)
     X_p, X_u = _scaled(X_p, X_u)
     scores_p, scores_u = cross_fitted_scores(X_p, X_u, child(seed, 1))
     best_bin = best_bin_prior(scores_p, scores_u)
