@@ -10,17 +10,10 @@ from itertools import product
 
 from studies import Rows, Study, StudyOptions, study_main
 
-from pu_shift.class_prior import estimate_prior
+from pu_shift.class_prior import PRIOR_METHODS, estimate_prior
 
 PRIORS = (0.3, 0.5, 0.7)
 TRIALS = 5
-# Name to method and transform.
-ESTIMATORS = {
-    "auto": ("auto", None),
-    "KM2": ("km2", "raw"),
-    "penL1, score": ("pen-l1", "score"),
-    "penL1": ("pen-l1", "raw"),
-}
 
 
 def run(dataset: str, trial: int, options: StudyOptions) -> Rows:
@@ -28,9 +21,9 @@ def run(dataset: str, trial: int, options: StudyOptions) -> Rows:
     rows = []
     for prior in PRIORS:
         sample = options.draw(dataset, trial, prior, prior)
-        for name, how in ESTIMATORS.items():
-            found = estimate_prior(sample.positives, sample.unlabeled, *how, seed=sample.seed)
-            rows.append({"prior": prior, "method": name, "value": found.prior})
+        found = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed)
+        for method, estimate in found.parts.items():
+            rows.append({"prior": prior, "method": method, "value": estimate})
     return rows
 
 
@@ -38,7 +31,7 @@ STUDY = Study(
     name="class_prior",
     title="Estimates of the class prior",
     run=run,
-    points=lambda options: product(PRIORS, ESTIMATORS),
+    points=lambda options: product(PRIORS, PRIOR_METHODS),
     axis="prior",
     axis_label="π",
     value_label="estimate",

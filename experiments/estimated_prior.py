@@ -1,4 +1,4 @@
-"""Accuracy when the class prior is estimated, less that with the true one.
+"""Accuracy when π and π′ are estimated, less that with the true ones.
 
 Usage: python experiments/estimated_prior.py --trials 10        (--help lists the options)
 """
@@ -11,10 +11,12 @@ from itertools import product
 from studies import Rows, Study, StudyOptions, study_main
 
 from pu_shift.class_prior import estimate_prior
+from pu_shift.shift_estimation import estimate_test_prior
 
 PRIORS = (0.3, 0.5, 0.7)
 PRIOR = 0.3  # may be another: then it is added to these
 TEST_PRIOR = 0.7  # not ½: there the ratio's threshold is 1 whatever π is taken to be
+ESTIMATES = ("estimate of 100 π", "estimate of 100 π′")
 
 
 def priors(options: StudyOptions) -> list[float]:
@@ -23,17 +25,24 @@ def priors(options: StudyOptions) -> list[float]:
 
 
 def run(dataset: str, trial: int, options: StudyOptions) -> Rows:
-    """Return 100·π̂ as the method 'estimate', and what it costs each method, in points."""
+    """Return 100·π̂ and 100·π̂′ as estimates, and what they cost each method, in points."""
     rows = []
     given = options.test_prior
     for prior in priors(options):
         sample = options.draw(dataset, trial, prior, given)
-        estimate = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed).prior
-        rows.append({"prior": prior, "method": "estimate", "value": 100.0 * estimate})
+        X, y = sample.tests[given]
+        found = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed).prior
+        ratio = options.fit("p/u uLSIF", sample, found, [given])[given]
+        try:
+            shifted = estimate_test_prior(ratio, X).test_prior
+        except ValueError:
+            shifted = found  # no shift can be seen where P and U look alike
+        for name, value in zip(ESTIMATES, (found, shifted)):
+            rows.append({"prior": prior, "method": name, "value": 100.0 * value})
         for method in options.methods:
             ours, true = (
-                options.fit(method, sample, told, [given])[given].score(*sample.tests[given])
-                for told in (estimate, prior)
+                options.fit(method, sample, told, [told_test])[told_test].score(X, y)
+                for told, told_test in ((found, shifted), (prior, given))
             )
             rows.append({"prior": prior, "method": method, "value": 100.0 * (ours - true)})
     return rows
@@ -41,11 +50,11 @@ def run(dataset: str, trial: int, options: StudyOptions) -> Rows:
 
 STUDY = Study(
     name="estimated_prior",
-    title="Accuracy with an estimated class prior, less that with the true one",
+    title="Accuracy with estimated π and π′, less that with the true ones",
     run=run,
-    points=lambda options: product(priors(options), ("estimate", *options.methods)),
+    points=lambda options: product(priors(options), (*ESTIMATES, *options.methods)),
     axis="prior",
-    axis_label="π, estimated by 'auto'",
+    axis_label="π",
     value_label="difference (points)",
     defaults={"prior": PRIOR, "test_prior": TEST_PRIOR},
     reference=0.0,

@@ -9,6 +9,7 @@ from pu_shift.model_selection import PURiskScorer, surrogate_scorer, zero_one_sc
 from pu_shift.priors import Condition
 from pu_shift.risks import Risk
 from pu_shift.shift_check import check_positives, check_shift
+from pu_shift.shift_estimation import estimate_test_prior
 from pu_shift.training import train
 from pu_shift.ulsif import KLIEP, ULSIF
 
@@ -27,6 +28,7 @@ __all__ = [
     "check_positives",
     "check_shift",
     "estimate_prior",
+    "estimate_test_prior",
     "surrogate_scorer",
     "train",
     "zero_one_scorer",

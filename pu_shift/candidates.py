@@ -17,12 +17,6 @@ RATIO_LAMS = tuple(float(lam) for lam in np.logspace(-5, 1, 13))
 # A width more is a training more.
 RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
 RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# Of class prior estimation; scores are ranks on a line, where the kernel may be narrow.
-PRIOR_WIDTH_FACTORS = {
-    "raw": (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0),
-    "score": (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1),
-}
-PRIOR_LAMS = (1e-3, 1e-2, 1e-1, 1.0)
 
 
 def assign_folds(name: str, n: int, n_folds: int, seed: Seed) -> np.ndarray:

@@ -1,15 +1,16 @@
 r"""Estimate the class prior π from positive and unlabelled rows.
 
-Both methods look for the largest share θ such that the unlabelled density can
-still hold θ·p_p: :math:`p_\mathrm{u} - \theta p_\mathrm{p} \ge 0`. That share
-is π when no part of the negatives looks like the positives (irreducibility);
-otherwise it, and so the estimate, lies above π.
+Rows are reduced to one number each, a cross-fitted score that is high where
+positives are likely; it keeps all that matters for π. Of the rows that score
+at least c let q_p(c), q_n(c) and q_u(c) be the shares among positives,
+negatives and unlabelled rows. Then, with no assumption,
 
-Kernel methods lose their grip on many features: held against rows in which every pair is equally
-far apart, any θ fits. ``transform='score'`` replaces the rows by one number each, a cross-fitted
-estimate of p_p/p_u, which keeps all that matters for π. ``method='auto'`` is KM2 on that score,
-the best of the four combinations in ``docs/class_prior.md``, unless π seems to lie near 1, where
-KM2 falls short.
+.. math:: q_\mathrm{u}(c) = \pi\,q_\mathrm{p}(c) + (1-\pi)\,q_\mathrm{n}(c)
+          \ge \pi\,q_\mathrm{p}(c),
+
+so that data can only bound π from above: by q_u/q_p at its smallest. That
+bound is π itself when no part of the negatives looks like the best positives
+(irreducibility), which no data can tell.
 """
 
 from __future__ import annotations
@@ -19,36 +20,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.special import ndtr, ndtri
+from scipy.stats import beta, rankdata
+from sklearn.ensemble import ExtraTreesClassifier
 
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._seeds import Seed, child
-from pu_shift.candidates import (
-    PRIOR_LAMS,
-    PRIOR_WIDTH_FACTORS,
-    assign_folds,
-    training_weights,
-)
-from pu_shift.kernels import (
-    as_rows,
-    check_scale,
-    choose_centers,
-    kernel_from_distances,
-    median_distance,
-    squared_distances,
-    take_rows,
-)
+from pu_shift.candidates import assign_folds
+from pu_shift.kernels import as_rows, check_scale, take_rows
 from pu_shift.ulsif import ULSIF, GridEdgeWarning
 
-PRIOR_METHODS = ("auto", "pen-l1", "km2")
-TRANSFORMS = ("raw", "score")
-THETAS = np.linspace(0.005, 0.995, 199)
-# Of KM2: the range of its λ, the accuracy to which it is found, and the share
-# of the last slope in the threshold on the slope (Ramaswamy et al., 2016).
-KM2_RANGE, KM2_ACCURACY, KM2_SHARE = (1.0, 10.0), 0.04, 0.2
-# Above, 'auto' prefers penalised L1: KM2 falls short long before the end of its range, 0.9.
-KM2_LIMIT = 0.85
+PRIOR_METHODS = ("auto", "bbe", "roc")
 N_FOLDS = 5
+N_TREES = 150
+# Of BBE: the confidence of its bound, and the authors' factor on it (Garg et al., 2021).
+BBE_DELTA, BBE_GAMMA = 0.1, 0.01
+# Of the ROC posterior: candidates of π, of the distance a of the classes, and of the ratio b of
+# their spreads with its prior weights; the number of bins; and the weight of the likelihood with
+# which 95 % intervals hold the truth in 95 % of made-up samples (benchmarks/priors.py).
+PRIORS = np.linspace(0.005, 0.995, 199)
+DISTANCES = np.linspace(0.1, 5.0, 50)
+SPREADS = {0.6: 0.1, 0.8: 0.2, 1.0: 0.4, 1.25: 0.2, 1.6: 0.1}
+N_BINS = 25
+EVIDENCE = 1.5
+
+
+class PriorWarning(UserWarning):
+    """The rows say little about π, or say that something is wrong with them."""
 
 
 @dataclass(frozen=True)
@@ -60,74 +58,85 @@ class PriorEstimate:
     prior : float
         The estimate of π.
     low, high : float
-        Bootstrap percentile interval; NaN without a bootstrap.
+        Interval of the level, under the assumption of irreducibility.
+    bound : float
+        Upper bound of π at the same level, one-sided, under no assumption. From below no data
+        bound π without one.
     level : float
-        The interval's level.
-    method, transform : str
+        The level of both.
+    method : str
         What was used.
-    bootstrap : numpy.ndarray
-        The bootstrap estimates.
+    parts : dict
+        The estimates of all methods.
     """
 
     prior: float
     low: float
     high: float
+    bound: float
     level: float
     method: str
-    transform: str
-    bootstrap: np.ndarray
+    parts: dict[str, float]
 
 
 def estimate_prior(
     X_p: Any,
     X_u: Any,
     method: str = "auto",
-    transform: str | None = None,
-    n_bootstrap: int = 0,
     level: float = 0.95,
     max_rows: int = 4000,
     seed: Seed = 0,
 ) -> PriorEstimate:
-    """Estimate π, the share of positives among the unlabelled rows.
+    r"""Estimate π, the share of positives among the unlabelled rows.
+
+    ``'bbe'`` is the best-bin estimator: :math:`q_\mathrm{u}(c)/q_\mathrm{p}(c)` at the c where an
+    upper confidence bound of it is smallest (Garg et al., 2021). It errs upwards where classes
+    overlap, because it stops before the ratio has fallen to π.
+
+    ``'roc'`` extrapolates instead: the ROC curve of the two classes is taken as binormal,
+
+    .. math:: q_\mathrm{n} = \Phi\bigl(b\,\Phi^{-1}(q_\mathrm{p}) - a\bigr),
+
+    and the estimate is the posterior mean of π, for flat priors of π and a and one of b that
+    peaks at 1, on a grid, given a
+    histogram of the unlabelled rows over the quantiles of the positives. As those quantiles are
+    noisy, too, and no ROC curve is quite binormal, the likelihood does not count
+    :math:`n_\mathrm{u}` rows but :math:`1.5/(1/n_\mathrm{p} + 1/n_\mathrm{u})`: with this number
+    intervals hold the truth as often as they say.
+
+    ``'auto'`` is the mean of both, which err in different directions: see
+    ``docs/class_prior.md`` for the evidence.
 
     Parameters
     ----------
     X_p, X_u
         Positive and unlabelled rows. Features are scaled to unit variance within.
     method
-        ``'pen-l1'`` (du Plessis, Niu & Sugiyama, 2017), ``'km2'`` (Ramaswamy, Scott & Tewari,
-        2016), or ``'auto'``: ``'km2'`` on the score, or ``'pen-l1'`` where that exceeds 0.85.
-    transform
-        ``'raw'`` for the rows themselves, ``'score'`` for the cross-fitted density ratio. By
-        default ``'score'`` for ``'auto'`` and ``'raw'`` for the two methods as published.
-    n_bootstrap
-        Number of bootstrap samples of the interval; 0 for none. Percentiles, widened to hold the
-        estimate. The score is not fitted again, so the interval leaves out its uncertainty, and
-        no interval knows of the bias of data that are not irreducible.
+        ``'auto'``, ``'bbe'`` or ``'roc'``.
     level
-        The interval's level.
+        The level of the interval, which is that of the posterior of ``'roc'`` widened to hold
+        the estimate, and of the bound.
     max_rows
-        The largest number of rows used of P and of U each (KM2: a quarter, its cost grows with
-        their square).
+        The largest number of rows used of P and of U each.
     seed
         Seed of everything random.
 
     Returns
     -------
     PriorEstimate
-        Estimate and interval.
+        Estimate, interval and bound. A :class:`PriorWarning` says when P and U cannot be told
+        apart, or when they have nothing in common.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X_p = rng.normal(2.0, 1.0, (300, 1))
     >>> X_u = np.concatenate([rng.normal(2.0, 1.0, (240, 1)), rng.normal(-2.0, 1.0, (560, 1))])
-    >>> round(estimate_prior(X_p, X_u).prior, 1)
-    0.3
+    >>> estimate = estimate_prior(X_p, X_u)
+    >>> round(estimate.prior, 1), estimate.low < 0.3 < estimate.high
+    (0.3, True)
     """
     one_of("method", method, PRIOR_METHODS)
-    one_of("transform", transform, (None, *TRANSFORMS))
-    positive_int("n_bootstrap", n_bootstrap, least=0)
     level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
     X_p = as_rows("X_p", X_p, least=3)
@@ -138,49 +147,118 @@ def estimate_prior(
     )
     check_scale(X_p, X_u, linear=False)
     X_p, X_u = _scaled(X_p, X_u)
-    if transform is None:
-        transform = "score" if method == "auto" else "raw"
-    if transform == "score":
-        X_p, X_u = _scores(X_p, X_u, child(seed, 1))
-    factors = np.array(PRIOR_WIDTH_FACTORS[transform])
-    if method == "auto":
-        once = [np.ones((len(X), 1)) for X in (X_p, X_u)]
-        (largest,) = _penalized_l1((X_p, X_u), once, factors, child(seed, 4))
-        method = "pen-l1" if largest > KM2_LIMIT else "km2"
-    if method == "km2":
-        X_p, X_u = (
-            _at_most(X, limit // 4, child(seed, 2, part)) for part, X in enumerate((X_p, X_u))
-        )
-    counts = [
-        _bootstrap_counts(len(X), n_bootstrap, child(seed, 3, part))
-        for part, X in enumerate((X_p, X_u))
-    ]
-    estimate: Any = _penalized_l1 if method == "pen-l1" else _km2
-    estimates = estimate((X_p, X_u), counts, factors, child(seed, 4))
-    low, high = np.nan, np.nan
-    if n_bootstrap:
-        tail = 50.0 * (1.0 - level)
-        low, high = (float(value) for value in np.percentile(estimates[1:], [tail, 100.0 - tail]))
-        low, high = min(low, float(estimates[0])), max(high, float(estimates[0]))
-    return PriorEstimate(float(estimates[0]), low, high, level, method, transform, estimates[1:])
+    scores_p, scores_u = cross_fitted_scores(X_p, X_u, child(seed, 1))
+    best_bin = best_bin_prior(scores_p, scores_u)
+    _warn(scores_p, scores_u, best_bin)
+    posterior = roc_posterior(scores_p, scores_u)
+    roc = float(posterior @ PRIORS)
+    parts = {"auto": 0.5 * (best_bin + roc), "bbe": best_bin, "roc": roc}
+    prior = float(np.clip(parts[method], PRIORS[0], PRIORS[-1]))
+    tail = 0.5 * (1.0 - level)
+    low, high = (float(value) for value in _quantiles(posterior, [tail, 1.0 - tail]))
+    bound = prior_bound(X_p, X_u, level, child(seed, 2))
+    return PriorEstimate(prior, min(low, prior), max(high, prior), bound, level, method, parts)
 
 
-def _at_most(X: np.ndarray, limit: int, seed: Seed) -> np.ndarray:
-    if len(X) <= limit:
-        return X
-    rows = np.random.default_rng(seed).choice(len(X), limit, replace=False)
-    return take_rows(X, np.sort(rows))
+def cross_fitted_scores(
+    X_p: np.ndarray, X_u: np.ndarray, seed: Seed
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of rows that were not fitted to, from a kernel and a forest: mean ranks."""
+    _, forest = _forest(X_p, X_u, child(seed, 1))
+    # Ranks, because folds may differ in scale but hardly in order; equal scores share
+    # theirs, or the order of the rows would tell P from U.
+    ranks = rankdata(forest)
+    # Where half of all pairs of rows coincide a kernel has no width; the forest needs none.
+    _, copies = np.unique(np.concatenate([X_p, X_u]), axis=0, return_counts=True)
+    if np.sum(copies**2) < 0.4 * np.sum(copies) ** 2:
+        ranks += rankdata(np.concatenate(_kernel_scores(X_p, X_u, child(seed, 0))))
+    return ranks[: len(X_p)], ranks[len(X_p) :]
 
 
-def _scaled(X_p: np.ndarray, X_u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([X_p, X_u])
-    centre, scale = rows.mean(axis=0), rows.std(axis=0)
-    scale[scale == 0.0] = 1.0
-    return (X_p - centre) / scale, (X_u - centre) / scale
+def best_bin_prior(scores_p: np.ndarray, scores_u: np.ndarray) -> float:
+    """q_u/q_p at the threshold where its upper confidence bound is smallest."""
+    thresholds = np.unique(scores_p)
+    q_p, q_u = (_share_from(scores, thresholds) for scores in (scores_p, scores_u))
+    log = np.log(4.0 / BBE_DELTA)
+    noise = sum(np.sqrt(log / (2.0 * len(scores))) for scores in (scores_p, scores_u))
+    ratio = q_u / q_p
+    return float(min(1.0, ratio[np.argmin(ratio + (1.0 + BBE_GAMMA) * noise / q_p)]))
 
 
-def _scores(X_p: np.ndarray, X_u: np.ndarray, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks of the density ratio p_p/p_u, each fitted without the row's own fold."""
+def roc_posterior(
+    scores_p: np.ndarray, scores_u: np.ndarray, evidence: float = EVIDENCE
+) -> np.ndarray:
+    """Posterior weights of ``PRIORS``, with a binormal ROC curve."""
+    ordered = np.sort(scores_p)
+    above = len(ordered) - 0.5 * (
+        np.searchsorted(ordered, scores_u, "left") + np.searchsorted(ordered, scores_u, "right")
+    )
+    edges = np.linspace(0.0, 1.0, N_BINS + 1)
+    counts = np.histogram(above / len(ordered), edges)[0]
+    counts = counts / len(scores_u) * evidence / (1.0 / len(scores_p) + 1.0 / len(scores_u))
+    quantiles = ndtri(edges)
+    negative = np.array([np.diff(ndtr(b * quantiles - a)) for b in SPREADS for a in DISTANCES])
+    log_likelihood = np.empty((len(PRIORS), len(negative)))
+    for row, prior in enumerate(PRIORS):
+        log_likelihood[row] = np.log(prior / N_BINS + (1.0 - prior) * negative) @ counts
+    weights = np.exp(log_likelihood - log_likelihood.max()) @ np.repeat(
+        list(SPREADS.values()), len(DISTANCES)
+    )
+    return weights / weights.sum()
+
+
+def prior_bound(X_p: np.ndarray, X_u: np.ndarray, level: float, seed: Seed) -> float:
+    r"""Upper bound of π that holds with probability ``level``, whatever the distributions.
+
+    Half of the rows choose a score and a threshold c, which the other half does not know. Of
+    that one the counts above c are binomial with q_p(c) and q_u(c), exact (Clopper-Pearson)
+    bounds of which hold together with probability ``level``; and π ≤ q_u(c)/q_p(c) always.
+    """
+    halves_p, halves_u = (
+        assign_folds(name, len(X), 2, child(seed, part))
+        for part, (name, X) in enumerate((("X_p", X_p), ("X_u", X_u)))
+    )
+    fit_p, fit_u = X_p[halves_p == 0], X_u[halves_u == 0]
+    forest, fitted = _forest(fit_p, fit_u, child(seed, 2))
+    fitted_p, fitted_u = np.split(fitted, [len(fit_p)])
+    thresholds = np.unique(fitted_p)
+    chosen = thresholds[[np.argmin(_ratio_bound(fitted_p, fitted_u, thresholds, level))]]
+    scores_p, scores_u = (
+        forest.predict_proba(X)[:, 1] for X in (X_p[halves_p == 1], X_u[halves_u == 1])
+    )
+    return float(_ratio_bound(scores_p, scores_u, chosen, level)[0])
+
+
+def _ratio_bound(
+    scores_p: np.ndarray, scores_u: np.ndarray, thresholds: np.ndarray, level: float
+) -> np.ndarray:
+    """Upper bound of q_u/q_p at each threshold, at most 1."""
+    tail, n_p, n_u = 0.5 * (1.0 - level), len(scores_p), len(scores_u)
+    above_p = n_p * _share_from(scores_p, thresholds)
+    above_u = n_u * _share_from(scores_u, thresholds)
+    # Beta quantiles are NaN where no row, or every row, lies above: 0 and 1 there.
+    low_p = np.nan_to_num(beta.ppf(tail, above_p, n_p - above_p + 1.0), nan=0.0)
+    high_u = np.nan_to_num(beta.ppf(1.0 - tail, above_u + 1.0, n_u - above_u), nan=1.0)
+    return high_u / np.maximum(low_p, high_u)
+
+
+def _forest(
+    X_p: np.ndarray, X_u: np.ndarray, seed: np.random.SeedSequence
+) -> tuple[Any, np.ndarray]:
+    """Fit a forest that tells P from U; return it and its out-of-bag scores of both."""
+    X, y = np.concatenate([X_p, X_u]), np.repeat([1, 0], [len(X_p), len(X_u)])
+    forest = ExtraTreesClassifier(
+        N_TREES,
+        min_samples_leaf=8,
+        bootstrap=True,
+        oob_score=True,
+        random_state=int(seed.generate_state(1)[0]),
+    ).fit(X, y)
+    return forest, forest.oob_decision_function_[:, 1]
+
+
+def _kernel_scores(X_p: np.ndarray, X_u: np.ndarray, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+    """Density ratios p_p/p_u, each fitted without the row's own fold."""
     n_folds = min(N_FOLDS, len(X_p), len(X_u))
     folds_p = assign_folds("X_p", len(X_p), n_folds, child(seed, 0))
     folds_u = assign_folds("X_u", len(X_u), n_folds, child(seed, 1))
@@ -197,150 +275,49 @@ def _scores(X_p: np.ndarray, X_u: np.ndarray, seed: Seed) -> tuple[np.ndarray, n
             )
         scores_p[folds_p == fold] = ratio(X_p[folds_p == fold])
         scores_u[folds_u == fold] = ratio(X_u[folds_u == fold])
-    # Ranks, because folds may differ in scale but hardly in order; equal scores share
-    # theirs, or the order of the rows would tell P from U.
-    ranks = rankdata(np.concatenate([scores_p, scores_u])) - 1.0
-    ranks /= len(ranks)
-    return ranks[: len(X_p), None], ranks[len(X_p) :, None]
+    return scores_p, scores_u
 
 
-def _bootstrap_counts(n: int, n_bootstrap: int, seed: Seed) -> np.ndarray:
-    """(n, 1 + B): how often each row is drawn; the first column is the sample itself."""
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstrap).T
-    return np.concatenate([np.ones((n, 1)), drawn], axis=1)
-
-
-def _penalized_l1(
-    samples: tuple[np.ndarray, np.ndarray], counts: Any, width_factors: np.ndarray, seed: Seed
-) -> np.ndarray:
-    r"""Minimise the penalised L1 divergence over θ, for each column of counts.
-
-    .. math:: \frac1\lambda\sum_l \max(0, \beta_l)\,\beta_l - \theta + 1, \qquad
-        \beta_l = \theta\,\widehat{\mathbb E}_\mathrm{p}[\varphi_l]
-                - \widehat{\mathbb E}_\mathrm{u}[\varphi_l]
-
-    The closed-form coefficients max(0, β)/λ come from the training folds and meet the β of the
-    held-out fold: in-sample, noise alone would look like an excess of θ·p_p over p_u. At each θ
-    the width and λ with the greatest held-out value serve.
-    """
-    centers = choose_centers(*samples, 200, "both", child(seed, 0))
-    widths = width_factors * median_distance(np.concatenate(samples))
-    n_folds = min(N_FOLDS, *(len(X) for X in samples))
-    sums, totals = [], []
-    for part, (X, drawn) in enumerate(zip(samples, counts)):
-        folds = assign_folds("X", len(X), n_folds, child(seed, 1, part))
-        held_out = 1.0 - training_weights(folds, n_folds, np.float64)[:, :-1]
-        weights = (held_out[:, :, None] * drawn[:, None, :]).reshape(len(X), -1)
-        distances = squared_distances(X, centers)
-        shape = (len(centers), n_folds, drawn.shape[1])
-        sums.append(
-            [(kernel_from_distances(distances, w).T @ weights).reshape(shape) for w in widths]
+def _warn(scores_p: np.ndarray, scores_u: np.ndarray, best_bin: float) -> None:
+    n_p, n_u = len(scores_p), len(scores_u)
+    ranks = rankdata(np.concatenate([scores_p, scores_u]))[:n_p]
+    area = (ranks.mean() - 0.5 * (n_p + 1)) / n_u
+    # Two standard deviations of the area when both samples have one distribution.
+    if area < 0.5 + 2.0 * np.sqrt((n_p + n_u + 1.0) / (12.0 * n_p * n_u)):
+        message = (
+            "X_u cannot be told from X_p: either nearly all unlabelled rows are positive, or "
+            "the features do not tell the classes apart"
         )
-        totals.append(weights.sum(axis=0).reshape(shape[1:]))
-    estimates = np.empty(counts[0].shape[1])
-    for b in range(len(estimates)):
-        penalty = np.full(len(THETAS), -np.inf)
-        for w in range(len(widths)):
-            # (centres, folds) means on each fold, and on all others.
-            (held_p, train_p), (held_u, train_u) = (
-                _fold_means(part[w][:, :, b], total[:, b]) for part, total in zip(sums, totals)
-            )
-            trained = np.maximum(0.0, THETAS[:, None, None] * train_p - train_u)
-            excess = THETAS[:, None, None] * held_p - held_u
-            score = (trained * excess).sum(axis=1).mean(axis=1)
-            penalty = np.maximum(penalty, np.max([score / lam for lam in PRIOR_LAMS], axis=0))
-        estimates[b] = THETAS[np.argmin(penalty - THETAS)]
-    return estimates
+    elif best_bin < 0.01:
+        message = (
+            "X_u holds hardly any row like those of X_p: either positives are rarer than 1 in "
+            "100, or the two samples come from different sources"
+        )
+    else:
+        return
+    warnings.warn(f"{message}; the estimated prior means little", PriorWarning, stacklevel=3)
 
 
-def _fold_means(sums: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means on each fold and on the others, 0 where a bootstrap sample has no rows."""
-    others = np.maximum(totals.sum() - totals, 1.0)
-    return sums / np.maximum(totals, 1.0), (sums.sum(axis=1, keepdims=True) - sums) / others
+def _share_from(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Share of the scores that are at least each threshold."""
+    return 1.0 - np.searchsorted(np.sort(scores), thresholds, "left") / len(scores)
 
 
-def _km2(
-    samples: tuple[np.ndarray, np.ndarray], counts: Any, width_factors: np.ndarray, seed: Seed
-) -> np.ndarray:
-    r"""Kernel mean embedding with a threshold on the slope, for each column of counts.
-
-    d(λ) is the distance of λφ(U) + (1 − λ)φ(P) from the set of all distributions on the rows. It
-    leaves 0 at λ* = 1/(1 − π); as it is convex, λ* is where its slope passes a threshold between
-    the slope at the start and the last possible one, ‖φ(U) − φ(P)‖.
-    """
-    rows, (drawn_p, drawn_u) = np.concatenate(samples), counts
-    distances = squared_distances(rows, rows)
-    median = median_distance(rows)
-    mean_p = np.concatenate([drawn_p / len(drawn_p), np.zeros_like(drawn_u)])
-    mean_u = np.concatenate([np.zeros_like(drawn_p), drawn_u / len(drawn_u)])
-    apart = mean_u - mean_p
-    # The width that tells P from U best, as the authors choose it.
-    kernels = [kernel_from_distances(distances, factor * median) for factor in width_factors]
-    kernel = max(kernels, key=lambda k: float(apart[:, 0] @ k @ apart[:, 0]))
-    features = _kernel_features(kernel)
-    map_apart = features.T @ apart
-    last_slope = np.maximum(np.linalg.norm(map_apart, axis=0), 1e-12)
-
-    def distance_and_slope(lam: np.ndarray, start: np.ndarray) -> tuple[Any, Any, Any]:
-        target = lam * mean_u + (1.0 - lam) * mean_p
-        weights = nearest_distribution(features, target, start)
-        residual = features.T @ (target - weights)
-        distance = np.linalg.norm(residual, axis=0)
-        # d′(λ) by the envelope theorem: the nearest distribution stands still.
-        slope = (residual * map_apart).sum(axis=0) / np.maximum(distance, 1e-12)
-        return distance, slope, weights
-
-    low = np.full(mean_u.shape[1], KM2_RANGE[0])
-    high = np.full(mean_u.shape[1], KM2_RANGE[1])
-    step = 0.05
-    distance, _, weights = distance_and_slope(low + step, mean_u)
-    threshold = (1.0 - KM2_SHARE) * distance / step + KM2_SHARE * last_slope
-    while np.max(high - low) > KM2_ACCURACY:
-        middle = 0.5 * (low + high)
-        _, slope, weights = distance_and_slope(middle, weights)
-        below = slope < threshold
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    lam = 0.5 * (low + high)
-    return np.clip((lam - 1.0) / lam, THETAS[0], THETAS[-1])
+def _quantiles(weights: np.ndarray, shares: list[float]) -> np.ndarray:
+    """Quantiles of π, whose weights are spread evenly around the candidates."""
+    half = 0.5 * (PRIORS[1] - PRIORS[0])
+    return np.interp(shares, np.cumsum(weights), PRIORS + half)
 
 
-def _kernel_features(kernel: np.ndarray) -> np.ndarray:
-    """Features whose inner products are the kernel's values, without its negligible part."""
-    values, vectors = np.linalg.eigh(kernel)
-    kept = values > 1e-8 * values[-1]
-    return vectors[:, kept] * np.sqrt(values[kept])
+def _at_most(X: np.ndarray, limit: int, seed: Seed) -> np.ndarray:
+    if len(X) <= limit:
+        return X
+    rows = np.random.default_rng(seed).choice(len(X), limit, replace=False)
+    return take_rows(X, np.sort(rows))
 
 
-def nearest_distribution(
-    features: np.ndarray, targets: np.ndarray, start: np.ndarray, n_steps: int = 300
-) -> np.ndarray:
-    r"""Project signed measures on rows to the nearest distributions in feature space.
-
-    .. math:: \min_{w \ge 0,\, \sum_i w_i = 1} \|\Phi^\top (w - v)\|
-
-    By projected gradient steps with Nesterov's momentum and restarts, for all columns at once.
-    """
-    length = 1.0 / np.linalg.norm(features, 2) ** 2
-    weights = project_to_simplex(start)
-    ahead, momentum = weights, np.ones(targets.shape[1])
-    for _ in range(n_steps):
-        gradient = features @ (features.T @ (ahead - targets))
-        moved = project_to_simplex(ahead - length * gradient)
-        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-        # A step back against the last one: the momentum has overshot.
-        overshot = ((ahead - moved) * (moved - weights)).sum(axis=0) > 0.0
-        following = np.where(overshot, 1.0, following)
-        ahead = moved + np.where(overshot, 0.0, (momentum - 1.0) / following) * (moved - weights)
-        weights, momentum = moved, following
-    return weights
-
-
-def project_to_simplex(points: np.ndarray) -> np.ndarray:
-    """Project the columns of a matrix to the probability simplex."""
-    ordered = -np.sort(-points, axis=0)
-    excess = np.cumsum(ordered, axis=0) - 1.0
-    places = np.arange(1, len(points) + 1)[:, None]
-    size = (ordered * places > excess).sum(axis=0)
-    shift = excess[size - 1, np.arange(points.shape[1])] / size
-    return np.maximum(points - shift, 0.0)
+def _scaled(X_p: np.ndarray, X_u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([X_p, X_u])
+    centre, scale = rows.mean(axis=0), rows.std(axis=0)
+    scale[scale == 0.0] = 1.0
+    return (X_p - centre) / scale, (X_u - centre) / scale

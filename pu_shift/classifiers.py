@@ -72,6 +72,14 @@ from pu_shift.ratio_models import (
     for_sparse,
 )
 from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk, risk_weights
+from pu_shift.shift_estimation import (
+    Sensitivity,
+    decision_sensitivity,
+    estimate_from_sums,
+    posterior_at,
+    squashed,
+    sums_of,
+)
 from pu_shift.training import train
 from pu_shift.ulsif import BASES, KLIEP, ULSIF, GridEdgeWarning
 
@@ -174,7 +182,12 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         if prior is None:
             check_is_fitted(self, "prior_")
             prior = self.prior_
-        return Condition(prior, self.test_prior, self.alpha)
+        return Condition(prior, self._stated_test_prior, self.alpha)
+
+    @property
+    def _stated_test_prior(self) -> float | None:
+        """π′ as far as it is known without rows."""
+        return self.test_prior
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of least expected cost under the test condition.
@@ -222,6 +235,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             tells to π′.
         """
         posterior, prior = self._posterior(X)
+        # After the posterior: π′ may be found in these rows.
         positive = shift_posterior(posterior, prior, self.condition.test_prior)
         return np.stack([1.0 - positive, positive], axis=1)
 
@@ -280,15 +294,16 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             if issparse(X_p):
                 raise ValueError("prior must be given when X is sparse")
             # A bad test prior or alpha fails before the work.
-            Condition(0.5, self.test_prior, self.alpha)
+            Condition(0.5, self._stated_test_prior, self.alpha)
             prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
-        return device, seed, Condition(prior, self.test_prior, self.alpha)
+        return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
 
     def _wanted(
         self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition
     ) -> list[Condition]:
         """Complete conditions by what the classifier's own one says."""
-        known = {"prior": own.prior, "test_prior": self.test_prior, "alpha": own.alpha}
+        stated = self._stated_test_prior
+        known: dict[str, Any] = {"prior": own.prior, "test_prior": stated, "alpha": own.alpha}
         wanted = []
         for item in conditions:
             if isinstance(item, Condition):
@@ -337,7 +352,9 @@ class DensityRatioClassifier(_PUClassifier):
         π, the share of positives among the unlabelled rows; ``None`` estimates it, see
         :func:`pu_shift.class_prior.estimate_prior`.
     test_prior
-        π′, the share of positives where the classifier will be used; ``None`` means π.
+        π′, the share of positives where the classifier will be used; ``None`` means π, and
+        ``'estimate'`` the share among the very rows that are to be predicted, see
+        :func:`pu_shift.estimate_test_prior`.
     alpha
         α, the penalty of a false positive; 1 − α is that of a false negative.
     direction
@@ -391,6 +408,10 @@ class DensityRatioClassifier(_PUClassifier):
         The average p_p/p_u of rows of P and of U that its parts did not see.
     prior_ : float
         π as given or estimated in ``fit``.
+    ratio_sums_ : numpy.ndarray
+        (2, 3) what the estimate of π′ needs to know of held-out rows of P and U.
+    test_prior_ : pu_shift.shift_estimation.ShiftEstimate
+        With ``test_prior='estimate'``: π′ as found in the rows that were last predicted.
 
     Examples
     --------
@@ -402,6 +423,9 @@ class DensityRatioClassifier(_PUClassifier):
     [-1]
     >>> classifier.set_params(test_prior=0.7).predict([[0.2]]).tolist()
     [1]
+    >>> _ = classifier.set_params(test_prior="estimate").predict(X_u)
+    >>> round(classifier.test_prior_.test_prior, 1)
+    0.3
     >>> from sklearn.linear_model import LogisticRegression
     >>> DensityRatioClassifier(0.3, 0.7, estimator=LogisticRegression()).fit_pu(X_p, X_u).predict(
     ...     [[1.0], [-2.0]]
@@ -414,7 +438,7 @@ class DensityRatioClassifier(_PUClassifier):
     def __init__(
         self,
         prior: float | None = None,
-        test_prior: float | None = None,
+        test_prior: float | str | None = None,
         alpha: float = 0.5,
         direction: str = "p/u",
         *,
@@ -456,13 +480,16 @@ class DensityRatioClassifier(_PUClassifier):
         _check_fit_params(candidates, fit_params)
         device, seed, condition = self._prepare(X_p, X_u)
         n_folds = self._n_folds(X_p, X_u)
+        ratio: Any
         if list(candidates) in (["ulsif"], ["kliep"]):
-            self.ratio_ = self._kernel_ratio(next(iter(candidates)), X_p, X_u, device, seed)
-            score = float(self.ratio_.scores.min())
-            self.candidates_ = {next(iter(candidates)): {"score": score, "weight": 1.0}}
+            (name,) = candidates
+            ratio = self._kernel_ratio(name, X_p, X_u, device, seed)
+            sums = self._held_out_sums(ratio, device.send((X_p, X_u)), device, child(seed, 8))
+            score = float(ratio.scores.min())
+            self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = None
         else:
-            self.ratio_, self.candidates_, self.held_out_ = fit_average(
+            ratio, self.candidates_, self.held_out_ = fit_average(
                 X_p,
                 X_u,
                 candidates,
@@ -473,8 +500,76 @@ class DensityRatioClassifier(_PUClassifier):
                 n_jobs=self.n_jobs,
                 seed=seed,
             )
+            sums = np.stack([sums_of(squashed(part, "p/u")) for part in self.held_out_])
+        self.ratio_, self.ratio_sums_ = ratio, sums
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_, self.prior_ = self.direction, condition.prior
+        if hasattr(self, "test_prior_"):
+            del self.test_prior_
+
+    def _held_out_sums(
+        self, ratio: Any, samples: Sequence[Any], device: Any, seed: Seed
+    ) -> np.ndarray:
+        """Sum over P and U, by ratios of the same width and λ that do not know the row."""
+        place = 1 if self.direction == "p/u" else -1
+        with chainer.using_device(device):
+            parts = ratio.held_out(*samples[::place], self._n_folds(*samples), seed)[::place]
+        return np.stack([sums_of(squashed(to_numpy(part), self.direction)) for part in parts])
+
+    @property
+    def _stated_test_prior(self) -> float | None:
+        if self.test_prior != "estimate":
+            return super()._stated_test_prior
+        found = getattr(self, "test_prior_", None)
+        return None if found is None else found.test_prior
+
+    def _ratio_in_use(self, X: Any) -> np.ndarray:
+        """Ratios of rows whose test prior is estimated first, if it is to be."""
+        ratio = self.predict_ratio(X)
+        if self.test_prior == "estimate":
+            sums = sums_of(squashed(ratio, self.direction_))
+            self.test_prior_ = estimate_from_sums(self, sums)
+        return ratio
+
+    def sensitivity(
+        self,
+        X: Any,
+        prior: float | tuple[float, float] | None = None,
+        test_prior: float | tuple[float, float] | None = None,
+    ) -> Sensitivity:
+        """Count the decisions that change while π and π′ move within intervals.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        prior, test_prior
+            Intervals (low, high), or numbers; by default what the classifier decides by. A test
+            prior that neither says is the prior; one that is estimated has its own interval.
+
+        Returns
+        -------
+        Sensitivity
+            The counts, exact, and a plot: see
+            :func:`pu_shift.shift_estimation.decision_sensitivity`.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X_p, X_u = rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))
+        >>> classifier = DensityRatioClassifier(prior=0.4, widths=1.0, lams=0.1).fit_pu(X_p, X_u)
+        >>> found = classifier.sensitivity(X_u, prior=(0.3, 0.5), test_prior=(0.4, 0.4))
+        >>> 0 < found.n_changed < found.n_rows
+        True
+        """
+        ratio = self._ratio_in_use(X)
+        own = self.condition
+        if test_prior is None and self.test_prior is not None:
+            estimated = self.test_prior == "estimate"
+            found = self.test_prior_ if estimated else None
+            test_prior = own.test_prior if found is None else (found.low, found.high)
+        given = own.prior if prior is None else prior
+        return decision_sensitivity(ratio, given, test_prior, own.alpha, self.direction_)
 
     def _candidates(self, sparse: bool) -> dict[str, Any]:
         """Return the candidates by name, and refuse options that they do not have."""
@@ -562,14 +657,12 @@ class DensityRatioClassifier(_PUClassifier):
             return to_numpy(self.ratio_(device.send(X)))
 
     def _decide(self, X: Any) -> np.ndarray:
-        return self.condition.classify_ratio(self.predict_ratio(X), self.direction)
+        ratio = self._ratio_in_use(X)
+        return self.condition.classify_ratio(ratio, self.direction)
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
-        """π·p_p/p_u, cut to [0, 1], is the posterior at π."""
-        ratio, prior = self.predict_ratio(X), self.condition.prior
-        if self.direction == "p/u":
-            return np.clip(prior * ratio, 0.0, 1.0), prior
-        return prior / np.maximum(ratio, prior), prior
+        ratio, prior = self._ratio_in_use(X), self.condition.prior
+        return posterior_at(ratio, prior, self.direction), prior
 
     def predict_many(
         self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
@@ -598,8 +691,8 @@ class DensityRatioClassifier(_PUClassifier):
         >>> classifier.predict_many([[0.5]], months).tolist()
         [[-1], [1], [-1]]
         """
+        ratio = self._ratio_in_use(X)
         wanted = self._wanted(conditions, self.condition)
-        ratio = self.predict_ratio(X)
         return np.stack(
             [self._labels(item.classify_ratio(ratio, self.direction)) for item in wanted]
         )

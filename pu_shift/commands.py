@@ -21,7 +21,7 @@ from tqdm import tqdm
 from pu_shift._checks import distinct
 from pu_shift._files import replacing
 from pu_shift._version import __version__
-from pu_shift.class_prior import PRIOR_METHODS, TRANSFORMS, estimate_prior
+from pu_shift.class_prior import PRIOR_METHODS, estimate_prior
 from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import DeviceError
 from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
@@ -41,6 +41,7 @@ from pu_shift.row_files import (
     read_csv,
     separator_hint,
 )
+from pu_shift.shift_estimation import estimate_from_sums, test_sums
 from pu_shift.ulsif import GridEdgeWarning
 
 DESCRIPTION = """\
@@ -109,9 +110,10 @@ COMMANDS: dict[str, dict[str, Any]] = {
     },
     "estimate-prior": {
         "help": "estimate the share of positives among unlabelled rows",
-        "description": "Estimate the class prior, with a bootstrap interval.",
+        "description": "Estimate the class prior, with an interval.",
         "epilog": f"{FILES}\nexample:\n  pu-shift estimate-prior data.csv --label labelled\n\n"
-        "The estimate lies too high when some negatives look just like positives.",
+        "Estimate and interval lie too high when some negatives look just like positives, which\n"
+        "no data can tell; the upper bound holds all the same.",
     },
     "reproduce": {
         "help": "run a table of the paper",
@@ -134,12 +136,12 @@ WORDS = {
     "random_state": "--seed",
     "seed": "--seed",
     "gpu": "--gpu",
-    "n_bootstrap": "--bootstrap",
     "level": "--level",
     "false_alarm": "--false-alarm",
     "miss": "--miss",
     "X": "data",
     "X:": "data:",
+    "X_test": "data",
     "X_p": "data: the positive rows",
     "X_u": "data: the unlabelled rows",
 }
@@ -288,7 +290,12 @@ def _explore_options(parser: argparse.ArgumentParser) -> None:
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a file that 'pu-shift fit' wrote")
     parser.add_argument("data", help="CSV or .npy file of rows to classify")
-    parser.add_argument("--test-prior", type=float, help="another test prior (method ratio only)")
+    parser.add_argument(
+        "--test-prior",
+        type=_number_or_estimate,
+        help="another test prior, or 'estimate': the one of the rows of this file, which is then "
+        "read twice (method ratio only)",
+    )
     parser.add_argument(
         "--keep",
         metavar="COLUMN",
@@ -303,13 +310,15 @@ def _estimate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method", choices=PRIOR_METHODS, default="auto", help="estimator (default: auto)"
     )
-    parser.add_argument("--transform", choices=TRANSFORMS, help="raw features or a fitted score")
     parser.add_argument(
-        "--bootstrap", type=int, default=50, help="bootstrap samples; 0 for none (default: 50)"
+        "--level", type=float, default=0.95, help="level of the interval (default: 0.95)"
     )
-    parser.add_argument("--level", type=float, default=0.95, help="its level (default: 0.95)")
     parser.add_argument("--seed", type=int, default=0, help="seed (default: 0)")
     parser.set_defaults(run=_estimate)
+
+
+def _number_or_estimate(text: str) -> float | str:
+    return text if text == "estimate" else float(text)
 
 
 def _reproduce_options(parser: argparse.ArgumentParser) -> None:
@@ -367,8 +376,8 @@ def _fit(options: argparse.Namespace) -> int:
     if prior is None:
         # A bad test prior or alpha fails before the work.
         Condition(0.5, options.test_prior, options.alpha)
-        estimate = _estimated(X, y, options.seed)
-        prior, how = estimate.prior, f"estimated by {estimate.method} on {estimate.transform}"
+        estimate = _estimated_prior(X, y, options.seed)
+        prior, how = estimate.prior, f"estimated by {estimate.method}"
     shared = {
         "prior": prior,
         "test_prior": options.test_prior,
@@ -414,7 +423,7 @@ def _predict(options: argparse.Namespace) -> int:
         if name in ("label", "probability"):
             raise CommandError(f"keep: the output has a column {name!r} of its own")
     estimator, classifier, blocks = _opened(options)
-    changes = {"test_prior": options.test_prior, "alpha": options.alpha}
+    changes = {"test_prior": _test_prior(options, estimator, classifier), "alpha": options.alpha}
     _change(options.model, classifier, changes)
     if options.out is None:
         _write(sys.stdout, estimator, blocks, options.keep)
@@ -465,6 +474,38 @@ def _change(path: str, classifier: Any, changes: dict[str, float | None]) -> Non
     )
 
 
+def _test_prior(options: argparse.Namespace, estimator: Any, classifier: Any) -> float | None:
+    """Return the test prior that is given or, if asked for, found in a first look at the rows."""
+    wanted = classifier.test_prior if options.test_prior is None else options.test_prior
+    if wanted != "estimate":
+        return options.test_prior
+    if not isinstance(classifier, DensityRatioClassifier):
+        raise CommandError(
+            f"test-prior: {options.model} is of --method risk and holds for one test prior alone"
+        )
+    if not hasattr(classifier, "ratio_sums_"):
+        raise CommandError(
+            f"test-prior: {options.model} is of an older release, which kept too little to "
+            "estimate it: fit it again"
+        )
+    if not os.path.isfile(options.data):
+        raise CommandError(f"test-prior: {options.data} is read twice and must be a file")
+    sums = np.zeros(3)
+    with _stage("estimating the test prior"):
+        for block in _opened(options)[2]:
+            rows = block.rows
+            if isinstance(estimator, Pipeline):
+                rows = estimator[:-1].transform(rows)
+            sums += test_sums(classifier, rows)
+        found = estimate_from_sums(classifier, sums)
+    print(
+        f"test prior {found.test_prior:.3f}, {100 * found.level:.3g}% interval {found.low:.3f} to "
+        f"{found.high:.3f}, estimated from {found.n_rows} rows",
+        file=sys.stderr,
+    )
+    return found.test_prior
+
+
 def _write(
     file: IO[str], estimator: Any, blocks: Iterator[Block], keep: Sequence[str]
 ) -> tuple[int, int]:
@@ -498,7 +539,8 @@ def _explore(options: argparse.Namespace) -> int:
             f"{options.model} is of --method risk and holds for one prior and cost alone: to "
             "explore others, fit with --method ratio"
         )
-    _change(options.model, classifier, {"test_prior": options.test_prior})
+    test_prior = _test_prior(options, estimator, classifier)
+    _change(options.model, classifier, {"test_prior": test_prior})
     posteriors: list[np.ndarray] = []
     kept: list[list[str]] = [[] for _ in options.keep]
     with tqdm(unit="B", unit_scale=True, disable=None, desc="explore") as bar:
@@ -531,23 +573,18 @@ def _explore(options: argparse.Namespace) -> int:
 
 def _estimate(options: argparse.Namespace) -> int:
     sample = _samples(options)
-    estimate = _estimated(
-        sample.X,
-        sample.y,
-        options.seed,
-        method=options.method,
-        transform=options.transform,
-        n_bootstrap=options.bootstrap,
-        level=options.level,
+    found = _estimated_prior(
+        sample.X, sample.y, options.seed, method=options.method, level=options.level
     )
-    line = f"prior {estimate.prior:.3f}"
-    if options.bootstrap:
-        line += f", {100 * estimate.level:.3g}% interval {estimate.low:.3f} to {estimate.high:.3f}"
-    print(f"{line} ({estimate.method} on {estimate.transform})")
+    level = f"{100 * found.level:.3g}%"
+    print(
+        f"prior {found.prior:.3f}, {level} interval {found.low:.3f} to {found.high:.3f} "
+        f"({found.method}); {level} upper bound under no assumption {found.bound:.3f}"
+    )
     return 0
 
 
-def _estimated(X: np.ndarray, y: np.ndarray, seed: int, **options: Any) -> Any:
+def _estimated_prior(X: np.ndarray, y: np.ndarray, seed: int, **options: Any) -> Any:
     """Estimate the prior, for estimate-prior and for fit alike."""
     with _stage("estimating the prior"):
         return estimate_prior(X[y == 1], X[y == -1], seed=seed, **options)

@@ -95,6 +95,8 @@ def save_model(path: PathLike, estimator: Any) -> None:
         arrays["scaler/mean"], arrays["scaler/scale"] = scaler.mean_, scaler.scale_
     if isinstance(classifier, DensityRatioClassifier):
         header["fitted"] = {"direction": classifier.direction_, **_ratio(classifier, arrays)}
+        if hasattr(classifier, "ratio_sums_"):
+            arrays["ratio_sums"] = classifier.ratio_sums_
     else:
         condition = classifier.condition_
         header["fitted"] = {
@@ -323,7 +325,11 @@ _HEADER_RULES: dict[str, Rule] = {
     "fitted": _of_type("a mapping", dict),
 }
 # The fit checks its other parameters; a model only keeps them.
-_PARAMETER_RULES = {"prior": _MAYBE_UNIT, "test_prior": _MAYBE_UNIT, "alpha": _UNIT}
+_TEST_PRIOR: Rule = (
+    f"'estimate', {_MAYBE_UNIT[0]}",
+    lambda value: value == "estimate" or _MAYBE_UNIT[1](value),
+)
+_PARAMETER_RULES = {"prior": _MAYBE_UNIT, "test_prior": _TEST_PRIOR, "alpha": _UNIT}
 _PARAMETER_RULES["model"] = _NETWORK
 _BASIS_RULES: dict[str, Rule] = {
     "width": _POSITIVE,
@@ -471,6 +477,9 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
             classifier.ratio_ = _basis("", arrays, d, width, lam)
         else:
             _restore_average(classifier, fitted["average"], arrays, d)
+        # A model that was saved before there were any has none.
+        if "ratio_sums" in arrays:
+            classifier.ratio_sums_ = _sums(arrays.pop("ratio_sums"))
     if arrays:
         raise ModelFileError(f"it has an unknown array {sorted(arrays)[0]!r}")
     return classifier if len(used) == 1 else Pipeline(used)
@@ -546,6 +555,12 @@ def _centers(centers: np.ndarray, d: int, width: float) -> np.ndarray:
     if len(centers) == 0 or np.isnan(width):
         raise ModelFileError("its Gaussian basis needs centres and a width")
     return _shaped(centers, (len(centers), d))
+
+
+def _sums(sums: np.ndarray) -> np.ndarray:
+    if not (_shaped(sums, (2, 3))[:, 0] >= 2).all():
+        raise ModelFileError("its sums must be of two rows at least")
+    return sums
 
 
 def _new_network(sizes: dict[str, int], arrays: dict[str, np.ndarray]) -> MLP:

@@ -436,8 +436,8 @@ class PosteriorDisplay:
         PosteriorDisplay
             The display.
         """
-        condition = classifier_of(estimator).condition
         posterior = training_posterior(estimator, X)
+        condition = classifier_of(estimator).condition
         counts, edges = np.histogram(posterior, positive_int("n_bins", n_bins), (0.0, 1.0))
         return cls(counts, edges, float(posterior.mean()), condition).plot(ax)
 

@@ -16,6 +16,7 @@ functions, W widths and F folds. Time grows as n·b·(d + W·b).
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -155,6 +156,42 @@ class DensityRatio:
         return xp.concat(parts) if len(parts) > 1 else parts[0]
 
     __call__ = predict
+
+    def held_out(
+        self, numerator: Any, denominator: Any, n_folds: int, seed: Seed
+    ) -> tuple[Any, ...]:
+        """Ratios of the rows it was fitted to, by coefficients that do not know the row's fold.
+
+        Width and λ are the chosen ones. Two rows are too few to leave one out.
+        """
+        samples = numerator, denominator
+        if min(rows.shape[0] for rows in samples) < 3:
+            return tuple(map(self, samples))
+        part = copy.copy(self)
+        part.widths, part.lams, part.n_folds = np.array([self.width]), np.array([self.lam]), n_folds
+        part._numerator, part._denominator = samples
+        folds = [
+            assign_folds(name, rows.shape[0], n_folds, child(seed, k))
+            for k, (name, rows) in enumerate(zip(("numerator", "denominator"), samples))
+        ]
+        coefficients = part._without_folds(*folds)
+        return tuple(part._by_fold(*sample, coefficients) for sample in zip(samples, folds))
+
+    def _without_folds(self, folds_nu: np.ndarray, folds_de: np.ndarray) -> Any:
+        """Coefficients of the single width and λ without each fold: (b, F)."""
+        raise NotImplementedError
+
+    def _by_fold(self, X: Any, folds: np.ndarray, coefficients: Any) -> Any:
+        xp = array_namespace(X)
+        coefficients = xp.astype(coefficients, X.dtype)
+        own = beside(np.eye(self.n_folds)[folds], coefficients)
+        parts, start = [], 0
+        for chunk in row_blocks(X, CHUNK_ROWS):
+            ((_, features),) = self._features(chunk, self.widths)
+            stop = start + chunk.shape[0]
+            parts.append(xp.sum(xp.matmul(features, coefficients) * own[start:stop, :], axis=1))
+            start = stop
+        return xp.concat(parts)
 
     def _median(self) -> float:
         """Median distance within the union of the samples."""
@@ -339,16 +376,19 @@ class ULSIF(DensityRatio):
         h_sum, H_sum = (xp.sum(sums, axis=1, keepdims=True) for sums in (h_sums, H_sums))
         scores = np.full((1, 1), np.nan)
         if folds_nu is not None and folds_de is not None:
-            counts = (np.bincount(folds, minlength=self.n_folds) for folds in (folds_nu, folds_de))
-            in_nu, in_de = (beside(count.astype(np.float64), h_sums)[:, None] for count in counts)
-            in_de = in_de[:, :, None]
-            # Training sums are the totals less the fold's own: no second pass.
-            h, H = (h_sum - h_sums) / (n_nu - in_nu), (H_sum - H_sums) / (n_de - in_de)
+            h, h_out = _fold_means(h_sums, folds_nu)
+            H, H_out = _fold_means(H_sums, folds_de)
             theta = self._solve(H, h, self.lams)
-            held_out = 0.5 * xp.sum(theta * xp.matmul(H_sums / in_de, theta), axis=-2)
-            held_out = held_out - xp.sum((h_sums / in_nu)[..., None] * theta, axis=-2)
+            held_out = 0.5 * xp.sum(theta * xp.matmul(H_out, theta), axis=-2)
+            held_out = held_out - xp.sum(h_out[..., None] * theta, axis=-2)
             scores = to_numpy(xp.mean(held_out, axis=1))
         return scores, h_sum[:, 0, ...] / n_nu, H_sum[:, 0, ...] / n_de
+
+    def _without_folds(self, folds_nu: np.ndarray, folds_de: np.ndarray) -> Any:
+        h = _fold_means(self._sums(self._numerator, False, folds_nu), folds_nu)[0]
+        H = _fold_means(self._sums(self._denominator, True, folds_de), folds_de)[0]
+        xp = array_namespace(h)
+        return xp.matrix_transpose(self._solve(H, h, self.lams)[0, :, :, 0])
 
     def _leave_one_out(self) -> tuple[np.ndarray, Any, Any]:
         """Exact leave-one-out score of every width and λ: (W, L). Also ĥ and Ĥ of each width."""
@@ -373,6 +413,16 @@ class ULSIF(DensityRatio):
                 clip = self.clip_coefficients
                 totals[w] += loo_losses(features, h[w, :], eigen, self.lams, n_nu, n_de, clip)
         return to_numpy(xp.stack(totals)) / m, h, H
+
+
+def _fold_means(sums: Any, folds: np.ndarray) -> tuple[Any, Any]:
+    """Means of what is summed by fold, (W, F, ...): without each fold, and of it."""
+    xp = array_namespace(sums)
+    counts = np.bincount(folds, minlength=sums.shape[1]).astype(np.float64)
+    inside = beside(counts.reshape(-1, *[1] * (sums.ndim - 2)), sums)
+    # Training sums are the totals less the fold's own: no second pass.
+    rest = xp.sum(sums, axis=1, keepdims=True) - sums
+    return rest / (len(folds) - inside), sums / inside
 
 
 def loo_losses(
@@ -486,8 +536,8 @@ class KLIEP(DensityRatio):
             folds = assign_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
             train = training_weights(folds, n_folds, np.float64)
         train = beside(train, sums)
-        max_iterations = positive_int("max_iterations", max_iterations)
-        tolerance = non_negative("tolerance", tolerance)
+        self.max_iterations = positive_int("max_iterations", max_iterations)
+        self.tolerance = non_negative("tolerance", tolerance)
         chunks = row_blocks(self._numerator, CHUNK_ROWS)
         by_chunk = [dict(self._features(rows, self.widths)) for rows in chunks]
         self.scores, betas = np.full((n_widths, 1), np.nan), []
@@ -495,7 +545,7 @@ class KLIEP(DensityRatio):
             parts = [features[w] for features in by_chunk]
             features = xp.astype(xp.concat(parts), xp.float64)
             components = _components(features, means[w, :], self.widths[w])
-            beta = _em(components, train, tolerance, max_iterations)
+            beta = _em(components, train, self.tolerance, self.max_iterations)
             betas.append(beta[:, -1])
             if n_widths > 1:
                 # The floor keeps a row that a fold's centres miss from being −∞.
@@ -505,22 +555,38 @@ class KLIEP(DensityRatio):
                 self.scores[w, 0] = -float(xp.mean(by_fold))
         w = self._choose({"widths": self.widths})[0] if n_widths > 1 else 0
         self.width = float(self.widths[w])
-        present = means[w, :] > 0.0
-        safe = xp.where(present, means[w, :], xp.ones_like(means[w, :]))
-        self.coefficients = xp.where(present, betas[w] / safe, xp.zeros_like(safe))
+        self.coefficients = _over(betas[w], means[w, :])
         self._forget_samples()
+
+    def _without_folds(self, folds_nu: np.ndarray, folds_de: np.ndarray) -> Any:
+        # The denominator is seen by its mean alone, which one fold hardly moves.
+        means = self._sums(self._denominator, squares=False)[0, 0, :] / len(folds_de)
+        xp = array_namespace(means)
+        chunks = row_blocks(self._numerator, CHUNK_ROWS)
+        features = xp.concat([next(self._features(rows, self.widths))[1] for rows in chunks])
+        components = _components(xp.astype(features, xp.float64), means, self.width)
+        train = beside(training_weights(folds_nu, self.n_folds, np.float64)[:, :-1], means)
+        beta = _em(components, train, self.tolerance, self.max_iterations)
+        return _over(beta, means[:, None])
+
+
+def _over(values: Any, means: Any) -> Any:
+    """values/means, and 0 for a centre that the denominator sample does not reach."""
+    xp = array_namespace(means)
+    present = means > 0.0
+    safe = xp.where(present, means, xp.ones_like(means))
+    return xp.where(present, values / safe, xp.zeros_like(values))
 
 
 def _components(features: Any, means: Any, width: float) -> Any:
     """φ_l/m_l, and 0 for a centre that the denominator sample does not reach."""
     xp = array_namespace(features)
-    present = means > 0.0
-    if not bool(xp.all(xp.any(xp.where(present, features, xp.zeros_like(features)) > 0.0, axis=1))):
+    reached = xp.where(means > 0.0, features, xp.zeros_like(features))
+    if not bool(xp.all(xp.any(reached > 0.0, axis=1))):
         raise ValueError(
             f"widths: {width:.3g} is too narrow, some numerator rows are reached by no centre"
         )
-    safe = xp.where(present, means, xp.ones_like(means))
-    return xp.where(present, features / safe, xp.zeros_like(features))
+    return _over(features, means)
 
 
 def _em(components: Any, weights: Any, tolerance: float, max_iterations: int) -> Any:

@@ -22,6 +22,7 @@ from pu_shift import (
     candidates,
     data,
     estimate_prior,
+    estimate_test_prior,
     kernels,
     losses,
     model_file,
@@ -201,10 +202,15 @@ CALLS = {
     "estimate_prior": (
         estimate_prior,
         {
-            **{"X_p": P, "X_u": U, "method": "pen-l1", "transform": "raw", "n_bootstrap": 2},
+            **{"X_p": P, "X_u": U, "method": "bbe"},
             **{"level": 0.9, "max_rows": 40, "seed": 0},
         },
     ),
+    "estimate_test_prior": (
+        partial(estimate_test_prior, FITTED),
+        {"X_test": U, "method": "em", "level": 0.9, "prior": 0.3},
+    ),
+    "sensitivity": (FITTED.sensitivity, {"X": U, "prior": 0.3, "test_prior": (0.2, 0.4)}),
     "assign_folds": (partial(candidates.assign_folds, "P"), {"n": 7, "n_folds": 3, "seed": 0}),
     "check_grid": (partial(candidates.check_grid, "lams"), {"values": [1.0], "allow_zero": True}),
     "Dataset.of": (data.Dataset.of, {"name": "two", "X": [[0.0], [1.0]], "y": [1, -1]}),

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from pu_shift import ULSIF
 from pu_shift._seeds import child
 from pu_shift.candidates import assign_folds
+from pu_shift.kernels import gaussian_kernel
+from tests.mixtures import pu_samples
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
@@ -122,3 +125,54 @@ def test_practice_runs_on_a_small_dataset(load, tmp_path, capsys):
             likelier = max(row["test_prior"], 1 - row["test_prior"])
             assert row["accuracy"] == pytest.approx(100 * likelier)
     assert practice.render(rows) == capsys.readouterr().out
+
+
+def test_tables_of_priors_are_what_their_rows_say(load):
+    priors = load("priors")
+    case = {"dataset": "d", "prior": 0.3, "trial": 0}
+    ours = {"low": 0.2, "high": 0.35, "bound": 0.25, "seconds": 1.0}
+    rows = [
+        {**case, "method": "auto", "estimate": 0.34, **ours},
+        {**case, "method": "KM2", "estimate": 0.1, "seconds": 2.0},
+    ]
+    machine = load("measure").machine()
+    text = priors.render({"prior": {"machine": machine, "rows": rows}})
+    assert "| d | 0.040 | 0.200 | 100 % | 0 % |" in text
+    assert "| seconds | 1.00 s | 2.00 s | | |" in text
+    assert "| 0.3 | +0.040 | 0.040 | 0.15 | 100 % | 0 % |" in text
+    results = {"prior": {"machine": machine, "rows": rows}}
+    assert json.loads(priors.encode(results)) == results
+
+
+def test_peers_find_the_prior_of_separate_classes(load):
+    peers = load("peers_priors")
+    X_p, X_u = pu_samples(200, 500, 0.4, gap=6.0)
+    assert peers.km2(X_p, X_u) == pytest.approx(0.4, abs=0.1)
+    # Elkan and Noto's mean score needs classes that do not overlap at all.
+    assert peers.elkan_noto(X_p, X_u) == pytest.approx(0.4, abs=0.1)
+
+
+def test_the_nearest_distribution_agrees_with_a_quadratic_program(load):
+    peers = load("peers_priors")
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(25, 2))
+    kernel = gaussian_kernel(rows, rows, 1.0)
+    target = rng.normal(size=25)
+    target /= target.sum()
+    step = 1.0 / np.linalg.norm(kernel, 2)
+    found = peers.nearest_distribution(kernel, target, np.full(25, 0.04), step, n_steps=5000)
+    # Σw = 1 as a row of large weight makes it a non-negative least-squares problem.
+    root = np.linalg.cholesky(kernel + 1e-9 * np.eye(25)).T
+    A, b = np.vstack([root, np.full(25, 1e3)]), np.append(root @ target, 1e3)
+    best, _ = nnls(A, b)
+    ours, least = (np.linalg.norm(root @ (w - target)) for w in (found, best))
+    assert ours == pytest.approx(least, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_made_up_samples_hold_the_share_that_they_say(load, seed):
+    X_p, X_u, prior = load("priors").made_up(seed)
+    assert X_p.shape[1] == X_u.shape[1]
+    assert 0.0 <= prior <= 1.0
+    assert np.isfinite(X_p).all()
+    assert np.isfinite(X_u).all()

@@ -74,6 +74,8 @@ def ratio():
 @pytest.mark.filterwarnings(
     "ignore::pu_shift.kernels.ScaleWarning", "ignore::pu_shift.classifiers.FallbackWarning"
 )
+# Some of their labels are drawn without a look at the rows.
+@pytest.mark.filterwarnings("ignore::pu_shift.class_prior.PriorWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

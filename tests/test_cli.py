@@ -125,14 +125,36 @@ def test_risk_minimisation_says_that_it_must_be_fitted_again(files, tmp_path, ca
 
 def test_a_prior_is_estimated_when_it_is_not_given(files, tmp_path, capsys):
     data = [str(files / "data.csv"), "--label", "labelled"]
-    assert main(["estimate-prior", *data, "--bootstrap", "10"]) == 0
+    assert main(["estimate-prior", *data]) == 0
     words = capsys.readouterr().out.split()
     assert float(words[1].rstrip(",")) == pytest.approx(0.3, abs=0.1)
     assert words[2:4] == ["95%", "interval"]
-    assert main(["estimate-prior", *data, "--bootstrap", "0", "--method", "pen-l1"]) == 0
-    assert "interval" not in capsys.readouterr().out
+    assert main(["estimate-prior", *data, "--level", "0.8", "--method", "bbe"]) == 0
+    assert "(bbe); 80% upper bound under no assumption" in capsys.readouterr().out
     assert main(["fit", *data, "--out", str(tmp_path / "m.npz")]) == 0
-    assert "(estimated by km2 on score)" in capsys.readouterr().out
+    assert "(estimated by auto)" in capsys.readouterr().out
+
+
+def test_predict_estimates_the_test_prior_from_its_file(files, model, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    predict = ["predict", str(model), str(files / "new.csv"), "--out", str(out)]
+    assert main([*predict, "--test-prior", "estimate"]) == 0
+    words = capsys.readouterr().err.split()
+    estimate = float(words[2].rstrip(","))
+    assert estimate == pytest.approx(0.7, abs=0.06)
+    assert float(words[5]) < 0.7 < float(words[7].rstrip(","))
+    estimated = pd.read_csv(out)
+    assert main([*predict, "--test-prior", str(estimate)]) == 0
+    told = pd.read_csv(out)
+    assert (estimated["label"] == told["label"]).mean() > 0.99
+    np.testing.assert_allclose(estimated["probability"], told["probability"], atol=0.01)
+    few = pd.read_csv(files / "new.csv")[:9]
+    few.to_csv(tmp_path / "few.csv", index=False)
+    predict[2] = str(tmp_path / "few.csv")
+    assert main([*predict, "--test-prior", "estimate"]) == 2
+    assert "data must have at least 30 rows" in capsys.readouterr().err
+    assert main(["predict", str(model), os.devnull, "--test-prior", "estimate"]) == 2
+    assert "is read twice and must be a file" in capsys.readouterr().err
 
 
 def test_reproduce_runs_a_table(tmp_path, capsys):

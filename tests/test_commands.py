@@ -77,9 +77,9 @@ def run(files, monkeypatch, capsys):
 @pytest.mark.parametrize("options", ["--label labelled --drop id --prepare", "--label labelled"])
 def test_fit_and_estimate_prior_agree(run, tmp_path, seed, options):
     name = "data.csv" if "prepare" in options else "numbers.csv"
-    _, estimate, _ = run(f"estimate-prior {name} {options} --seed {seed} --bootstrap 20")
+    _, estimate, _ = run(f"estimate-prior {name} {options} --seed {seed}")
     _, fitted, _ = run(f"fit {name} {options} --seed {seed} --out {tmp_path}/m.npz")
-    prior, method = re.match(r"prior (0\.\d{3}), .* \((.*)\)\n", estimate).groups()
+    prior, method = re.match(r"prior (0\.\d{3}), .* \((.*)\); ", estimate).groups()
     assert f"prior {prior} (estimated by {method})" in fitted
     classifier = load_model(tmp_path / "m.npz")[-1]
     assert f"{classifier.condition.prior:.3f}" == prior
@@ -203,7 +203,6 @@ FIT = "fit data.csv --label labelled --out never.npz"
         (f"{FIT} --drop id --prepare --test-prior 2", "error: --test-prior must lie strictly"),
         (f"{FIT} --drop id --prepare --prior 0.3 --seed -1", "error: --seed must be"),
         ("estimate-prior numbers.csv --label labelled --level 2", "error: --level must lie"),
-        ("estimate-prior numbers.csv --label labelled --bootstrap -1", "error: --bootstrap must"),
         ("predict ratio.npz new.csv", "found nan; a model that was fitted with --prepare takes"),
         ("predict model.npz words.csv", "in row 2 of column 'size', found 'large'"),
         ("predict model.npz bars.csv", "has no column 'size', its only one is 'a|y': columns"),
@@ -213,6 +212,8 @@ FIT = "fit data.csv --label labelled --out never.npz"
         ("predict model.npz new.csv --keep label", "keep: the output has a column 'label' of its"),
         ("predict risk.npz new.csv --alpha 0.2", "risk.npz is of --method risk and holds for te"),
         ("predict model.npz new.csv --test-prior 0", "error: --test-prior must lie strictly"),
+        ("predict model.npz short.csv --test-prior estimate", "error: data must have at least 30"),
+        ("predict risk.npz filled.csv --test-prior estimate", "is of --method risk and holds for"),
         ("explore risk.npz filled.csv", "risk.npz is of --method risk and holds for one prior"),
         ("explore model.npz new.csv --keep row", "keep: the list has columns row, probability"),
         ("explore model.npz new.csv --miss 3", "--false-alarm and --miss must be given together"),
@@ -227,6 +228,7 @@ def test_what_is_wrong_is_said_in_the_words_of_the_command_line(files, run, comm
     (files / "gap.csv").write_text("a,y\n1,\n2,1\n")
     (files / "void.csv").write_text("a,y\n,0\n,1\n")
     (files / "few.csv").write_text("a,y\n1,0\n2,0\n3,0\n4,1\n")
+    (files / "short.csv").write_text("size,weight,town\n1,2,Nara\n")
     (files / "words.csv").write_text("size,weight,town\n1,2,Nara\nlarge,3,Nara\n")
     before = {path.name: path.read_bytes() for path in files.iterdir()}
     status, output, error = run(command)

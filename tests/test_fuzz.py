@@ -31,7 +31,7 @@ from tests.data import tiny
 from tests.paper.simulate import trial
 
 # How long a call takes is the caller's choice, with these.
-WORK = {"n_steps", "n_hidden", "n_units", "n_bootstrap", "max_iterations"}
+WORK = {"n_steps", "n_hidden", "n_units", "max_iterations"}
 # scikit-learn's own messages about X have several lines.
 CHECKED_BY_SKLEARN = {"DensityRatioClassifier", "RiskMinimizationClassifier", "fit", "score"}
 CHECKED_BY_SKLEARN |= {"predict_many", "PURiskScorer"}

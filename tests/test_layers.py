@@ -25,6 +25,7 @@ LAYERS = {
     "learning": (
         "model_selection",
         "class_prior",
+        "shift_estimation",
         "ratio_models",
         "classifiers",
         "shift_check",

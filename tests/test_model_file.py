@@ -23,6 +23,7 @@ MODELS = {
     "ratio": DensityRatioClassifier(0.4, 0.6, 0.3, **RATIO),
     "u/p linear": DensityRatioClassifier(0.4, direction="u/p", basis="linear", lams=0.1),
     "estimated prior": DensityRatioClassifier(**RATIO),
+    "estimated test prior": DensityRatioClassifier(0.4, "estimate", **RATIO),
     "linear": RiskMinimizationClassifier(0.4, 0.6, n_steps=20, safe=False),
     "gaussian": RiskMinimizationClassifier(
         0.4, basis="gaussian", loss="double_hinge", n_steps=20, n_centers=np.int64(9), safe=False
@@ -200,7 +201,7 @@ def fields(**changes):
         ({"params": {"evil": 1}}, "params has an unknown 'evil'"),
         ({"params": []}, "params must be a mapping"),
         ({"params": {"alpha": "0.5"}}, "alpha must be strictly between 0 and 1, got '0.5'"),
-        ({"params": {"test_prior": 1}}, "test_prior must be null or strictly between"),
+        ({"params": {"test_prior": 1}}, "test_prior must be 'estimate', null or strictly between"),
         ({"params": {"lams": [[1.0]]}}, "lams must be a number, text or a list of them"),
         ({"params": {"lams": [1e308]}}, "lams must be a number, text or a list of them"),
         ({"prior": 2.0}, "prior must be strictly between 0 and 1, got 2.0"),

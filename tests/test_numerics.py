@@ -482,20 +482,20 @@ class TestClassPrior:
         with pytest.raises(ValueError, match="X must be scaled: squares of values up to"):
             estimate_prior(*(1e160 * X for X in samples()))
 
-    @pytest.mark.parametrize("method", ["auto", "km2", "pen-l1"])
+    @pytest.mark.filterwarnings("ignore::pu_shift.class_prior.PriorWarning")
     @pytest.mark.parametrize("name", HARD)
-    def test_hard_data_give_a_share(self, method, name):
-        X_p, X_u = hard_data(name)
-        estimate = estimate_prior(X_p, X_u, method)
-        assert 0.0 < estimate.prior < 1.0
+    def test_hard_data_give_a_share(self, name):
+        estimate = estimate_prior(*hard_data(name))
+        assert 0.0 < estimate.low <= estimate.prior <= estimate.high < 1.0
+        assert estimate.low <= estimate.bound <= 1.0
 
-    @pytest.mark.parametrize("method", ["km2", "pen-l1"])
-    def test_units_and_precision_do_not_matter(self, method):
+    def test_units_and_precision_do_not_matter(self):
         X_p, X_u = samples(d=2, n_p=150, n_u=300)
-        plain = estimate_prior(X_p, X_u, method).prior
+        plain = estimate_prior(X_p, X_u).prior
         for factor in (1e-6, 1e6):
-            assert estimate_prior(factor * X_p, factor * X_u, method).prior == pytest.approx(
-                plain, abs=1e-6
+            # Rounding may turn a forest's split at a tie.
+            assert estimate_prior(factor * X_p, factor * X_u).prior == pytest.approx(
+                plain, abs=0.01
             )
-        single = estimate_prior(X_p.astype(np.float32), X_u.astype(np.float32), method)
+        single = estimate_prior(X_p.astype(np.float32), X_u.astype(np.float32))
         assert single.prior == pytest.approx(plain, abs=0.02)

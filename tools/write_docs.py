@@ -202,16 +202,18 @@ def equivalence_block() -> str:
 
 
 def estimated_block() -> str:
-    """Return what an estimated class prior changes."""
+    """Return what estimated priors change."""
     cells, trials = study("estimated_prior")
     rows = []
     for prior, part in cells.groupby("prior"):
-        estimates = part.loc[part["method"] == "estimate", "mean"] / 100.0
-        span = f"{estimates.min():.2f} … {estimates.max():.2f}"
-        rows.append([f"{prior:g}", span, *per_method(part, "+.1f")])
+        spans = []
+        for name in ("estimate of 100 π", "estimate of 100 π′"):
+            estimates = part.loc[part["method"] == name, "mean"] / 100.0
+            spans.append(f"{estimates.min():.2f} … {estimates.max():.2f}")
+        rows.append([f"{prior:g}", *spans, *per_method(part, "+.1f")])
     methods = cells[cells["method"].isin(METHODS)]
     worst = methods.loc[methods["mean"].idxmin()]
-    table = markdown(["π", "estimates", *METHODS], rows)
+    table = markdown(["π", "estimates of π", "estimates of π′", *METHODS], rows)
     return (
         f"Mean over the six datasets and {trials} trials; the estimates are the least and the "
         f"greatest mean of a dataset.\n\n{table}\n\n"
@@ -244,6 +246,13 @@ def benchmark_block(module: str, results: str, key: str | None = None) -> str:
     return importlib.import_module(module).render(rows).strip()
 
 
+def priors_block(name: str) -> str:
+    """Return one of the tables of how well priors are estimated."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    results = json.loads((ROOT / "benchmarks" / "priors.json").read_text(encoding="utf-8"))
+    return importlib.import_module("priors").render({name: results[name]}).strip()
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "seen": seen_block,
     "headline": headline_block,
@@ -256,6 +265,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "equivalence": equivalence_block,
     "estimated": estimated_block,
     "short_list": short_list_block,
+    "priors": lambda: priors_block("prior"),
+    "test_priors": lambda: priors_block("test_prior"),
+    "calibration": lambda: priors_block("calibration"),
     "speed": lambda: benchmark_block("report", "results.json"),
     "practice": lambda: benchmark_block("practice", "practice.json", "rows"),
 }

@@ -41,3 +41,12 @@ def test_mnist_nnpu(capsys):
     falling = {name: results[0.7, 0.3, name][0] for name in example.METHODS}
     assert falling["nnPU-shift"] > falling["nnPU"]
     assert "nnPU-shift" in capsys.readouterr().out
+
+
+def test_unknown_priors(tmp_path, capsys):
+    example = load_example("unknown_priors")
+    result = example.main(["--figure", str(tmp_path / "s.png")])
+    assert result.prior[0] < example.PRIOR < result.prior[1]
+    assert result.test_prior[0] < example.TEST_PRIOR < result.test_prior[1]
+    assert f"{result.n_changed} of 1000 decisions" in capsys.readouterr().out
+    assert (tmp_path / "s.png").read_bytes()[1:4] == b"PNG"
