@@ -483,8 +483,10 @@ class DensityRatioClassifier(_PUClassifier):
         ratio: Any
         if list(candidates) in (["ulsif"], ["kliep"]):
             (name,) = candidates
-            ratio = self._kernel_ratio(name, X_p, X_u, device, seed)
-            sums = self._held_out_sums(ratio, device.send((X_p, X_u)), device, child(seed, 8))
+            with chainer.using_device(device):
+                samples = device.send((X_p, X_u))
+                ratio = self._kernel_ratio(name, *samples, seed)
+                sums = self._held_out_sums(ratio, *samples, child(seed, 8))
             score = float(ratio.scores.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = None
@@ -507,13 +509,10 @@ class DensityRatioClassifier(_PUClassifier):
         if hasattr(self, "test_prior_"):
             del self.test_prior_
 
-    def _held_out_sums(
-        self, ratio: Any, samples: Sequence[Any], device: Any, seed: Seed
-    ) -> np.ndarray:
+    def _held_out_sums(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> np.ndarray:
         """Sum over P and U, by ratios of the same width and λ that do not know the row."""
-        place = 1 if self.direction == "p/u" else -1
-        with chainer.using_device(device):
-            parts = ratio.held_out(*samples[::place], self._n_folds(*samples), seed)[::place]
+        step = 1 if self.direction == "p/u" else -1
+        parts = ratio.held_out(*(X_p, X_u)[::step], self._n_folds(X_p, X_u), seed)[::step]
         return np.stack([sums_of(squashed(to_numpy(part), self.direction)) for part in parts])
 
     @property
@@ -590,10 +589,9 @@ class DensityRatioClassifier(_PUClassifier):
                     )
         return for_sparse(candidates, self.estimator) if sparse else candidates
 
-    def _kernel_ratio(self, name: str, X_p: Any, X_u: Any, device: Any, seed: Seed) -> Any:
-        """Fit uLSIF or KLIEP as published, on the device."""
-        samples = device.send((X_p, X_u))
-        numerator, denominator = samples if self.direction == "p/u" else samples[::-1]
+    def _kernel_ratio(self, name: str, X_p: Any, X_u: Any, seed: Seed) -> Any:
+        """Fit uLSIF or KLIEP as published, where the samples are."""
+        numerator, denominator = (X_p, X_u) if self.direction == "p/u" else (X_u, X_p)
         n_centers = self.n_centers
         if n_centers is None:
             n_centers = default_centers(len(X_p) + len(X_u))
@@ -603,7 +601,7 @@ class DensityRatioClassifier(_PUClassifier):
             "n_folds": self._n_folds(X_p, X_u),
             "seed": seed,
         }
-        with warnings.catch_warnings(), chainer.using_device(device):
+        with warnings.catch_warnings():
             if self.widths is None and self.width_factors is None and self.lams is None:
                 warnings.simplefilter("ignore", GridEdgeWarning)
             if name == "kliep":
