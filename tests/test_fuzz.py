@@ -34,7 +34,7 @@ from tests.paper.simulate import trial
 WORK = {"n_steps", "n_hidden", "n_units", "max_iterations"}
 # scikit-learn's own messages about X have several lines.
 CHECKED_BY_SKLEARN = {"DensityRatioClassifier", "RiskMinimizationClassifier", "fit", "score"}
-CHECKED_BY_SKLEARN |= {"predict_many", "PURiskScorer"}
+CHECKED_BY_SKLEARN |= {"predict_many", "sensitivity", "estimate_test_prior", "PURiskScorer"}
 MOST_MEMORY = 64 << 20
 
 
