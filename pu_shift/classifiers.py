@@ -494,13 +494,6 @@ class RiskMinimizationClassifier(_PUClassifier):
     widths, width_factors, lams
         Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
         median distance and λ of 0 … 0.01 (with ``model`` 0).
-    width_selection
-        ``'risk'`` selects the width together with λ by the held-out risk. ``'ratio'`` takes that
-        with which p/u uLSIF has the best score in cross-validation: one training instead of one
-        per width, and the same width for every condition.
-    basis_scaling
-        ``'rms'`` divides each Gaussian basis by its root mean square over P ∪ U while training,
-        so that narrow bases learn as fast as wide ones; ``None`` does not.
     criterion
         The held-out risk that selects: ``'surrogate'`` (the training loss) or ``'zero_one'``.
     n_steps, n_batches, learning_rate
@@ -548,8 +541,6 @@ class RiskMinimizationClassifier(_PUClassifier):
         n_centers: int = 100,
         widths: float | Iterable[float] | None = None,
         width_factors: float | Iterable[float] | None = None,
-        width_selection: str = "risk",
-        basis_scaling: str | None = None,
         lams: float | Iterable[float] | None = None,
         n_folds: int = 5,
         criterion: str = "surrogate",
@@ -571,8 +562,6 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.n_centers = n_centers
         self.widths = widths
         self.width_factors = width_factors
-        self.width_selection = width_selection
-        self.basis_scaling = basis_scaling
         self.lams = lams
         self.n_folds = n_folds
         self.criterion = criterion
@@ -638,8 +627,6 @@ class RiskMinimizationClassifier(_PUClassifier):
         one_of("basis", self.basis, BASES)
         one_of("correction", self.correction, CORRECTIONS)
         one_of("criterion", self.criterion, ("surrogate", "zero_one"))
-        one_of("width_selection", self.width_selection, ("risk", "ratio"))
-        one_of("basis_scaling", self.basis_scaling, (None, "rms"))
 
     def _keep(self, fitted: _Fitted, condition: Condition) -> None:
         """Make a result of training the classifier's own."""
@@ -691,51 +678,31 @@ class RiskMinimizationClassifier(_PUClassifier):
         if self.basis == "gaussian":
             centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
-            widths = self._widths(X_p, X_u, centers, lams, seed)
+            widths = self._widths(X_p, X_u)
         best: list[Any] = [(np.inf, None)] * len(risk.conditions)
         for width in widths:
-            features, scales = [X_p, X_u], 1.0
+            features = [X_p, X_u]
             if centers is not None:
                 features = [kernel_from_distances(part, width) for part in distances]
-                if self.basis_scaling == "rms":
-                    scales = _root_mean_squares(features)
-                    features = [part / scales for part in features]
             criterion = None if self.criterion == "surrogate" else "zero_one"
             options = self._training_options(seed)
             result = cross_validate(features, folds, risk, lams, criterion, **options)
             for c, place in enumerate(result.risks.argmin(axis=1)):
                 if result.risks[c, place] < best[c][0]:
-                    # For the bases as they are, which is what the model computes.
-                    weights = result.weights[:, c, place, -1] / scales
+                    weights = result.weights[:, c, place, -1]
                     model = _linear_model(weights, result.biases[c, place, -1:], centers, width)
                     scores = result.held_out_scores(features, folds, (c, place))
                     fitted = _Fitted(model, float(width), float(lams[place]), scores)
                     best[c] = result.risks[c, place], fitted
         return [fitted for _, fitted in best]
 
-    def _widths(self, X_p: Any, X_u: Any, centers: Any, lams: np.ndarray, seed: Seed) -> np.ndarray:
-        """Return the candidates; only one when uLSIF chooses among them."""
+    def _widths(self, X_p: Any, X_u: Any) -> np.ndarray:
+        """Return the candidates of the kernel width."""
         if self.widths is not None:
-            widths = check_grid("widths", self.widths, allow_zero=False)
-        else:
-            factors = RISK_WIDTH_FACTORS if self.width_factors is None else self.width_factors
-            both = chainer.backend.get_array_module(X_p).concatenate([X_p, X_u])
-            widths = check_grid("width_factors", factors, allow_zero=False) * median_distance(both)
-        if self.width_selection == "risk" or len(widths) == 1:
-            return widths
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GridEdgeWarning)
-            ratio = ULSIF(
-                # Of λ below 10⁻⁵ single precision leaves rounding.
-                X_p.astype(np.float64),
-                X_u.astype(np.float64),
-                centers=centers,
-                widths=widths,
-                lams=lams,
-                n_folds=self._n_folds(X_p, X_u),
-                seed=seed,
-            )
-        return np.array([ratio.width])
+            return check_grid("widths", self.widths, allow_zero=False)
+        factors = RISK_WIDTH_FACTORS if self.width_factors is None else self.width_factors
+        both = chainer.backend.get_array_module(X_p).concatenate([X_p, X_u])
+        return check_grid("width_factors", factors, allow_zero=False) * median_distance(both)
 
     def _fit_network(
         self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, device: Any, seed: Seed
@@ -821,13 +788,6 @@ def _linear_model(weights: Any, bias: Any, centers: Any, width: float) -> Linear
     model.to_device(chainer.backend.get_device_from_array(weights))
     model.W.array[...], model.b.array[...] = weights[:, None], bias
     return model
-
-
-def _root_mean_squares(features: Sequence[Any]) -> Any:
-    """Return each basis's root mean square over all rows; 1 for a basis that is 0 on all."""
-    squares = sum((part**2).sum(axis=0) for part in features)
-    scales = (squares / sum(len(part) for part in features)) ** 0.5
-    return scales + (scales == 0)
 
 
 def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) -> float:

@@ -1,27 +1,45 @@
-"""What ``pu-shift`` does: fit, predict, estimate-prior and reproduce."""
+"""What ``pu-shift`` does: fit, predict, explore, estimate-prior and reproduce."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from contextlib import contextmanager
+from typing import IO, Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
+from pu_shift._checks import distinct
 from pu_shift._files import replacing
 from pu_shift._version import __version__
 from pu_shift.class_prior import PRIOR_METHODS, TRANSFORMS, estimate_prior
 from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import DeviceError
+from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
+from pu_shift.kernels import SCALE_CURE
 from pu_shift.model_file import load_model, save_model
-from pu_shift.row_files import Block, check_features, one_line, read_blocks, read_csv
+from pu_shift.preparation import TablePreparation
+from pu_shift.priors import Condition
+from pu_shift.row_files import (
+    Block,
+    CellError,
+    check_features,
+    column_names,
+    missing_column,
+    one_line,
+    read_blocks,
+    read_csv,
+    separator_hint,
+)
 from pu_shift.ulsif import GridEdgeWarning
 
 DESCRIPTION = """\
@@ -44,16 +62,18 @@ a first session:
   pu-shift predict model.npz new.csv --out predictions.csv
   pu-shift predict model.npz new.csv --test-prior 0.7 --out july.csv
   pu-shift predict model.npz new.csv --alpha 0.1 --out careful.csv
+  pu-shift explore model.npz new.csv --out explorer.html
 
-The last two need no new fit. 'pu-shift COMMAND --help' tells more.
+The last three need no new fit. 'pu-shift COMMAND --help' tells more.
 """
 
 FILES = """\
 files:
-  CSV with a header line; commas, semicolons or tabs. All columns but the label
-  are numeric features. Either one file with a column --label that is 1 for
-  labelled positives and 0 (or -1) for unlabelled rows, or two files, positives
-  and unlabelled rows, with the same columns.
+  CSV with a header line; commas, semicolons or tabs; .gz, .bz2, .xz or .zip as
+  well. All columns but the label and those that you --drop are features: numbers
+  or, with --prepare, words and missing values too. Either one file with a column
+  --label that is 1 for labelled positives and 0 (or -1) for unlabelled rows, or
+  two files, positives and unlabelled rows, with the same columns.
 """
 
 
@@ -61,7 +81,8 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "fit": {
         "help": "learn a classifier from a CSV file",
         "description": "Learn a classifier from positive and unlabelled rows and save it.",
-        "epilog": f"{FILES}\nexample:\n  pu-shift fit data.csv --label labelled --prior 0.3 "
+        "epilog": f"{FILES}\nexamples:\n  pu-shift fit data.csv --label labelled --prior 0.3 "
+        "--out model.npz\n  pu-shift fit data.csv.gz --label labelled --drop id --prepare "
         "--out model.npz",
     },
     "predict": {
@@ -69,10 +90,21 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "description": "Classify rows. Writes one line per row: the predicted label (1 or -1) and "
         "the probability of the\npositive class at the test prior. The label is 1 where that "
         "probability exceeds alpha.",
-        "epilog": "example:\n  pu-shift predict model.npz new.csv --test-prior 0.7 --alpha 0.2 "
-        "--out july.csv\n\nColumns of a CSV file are found by name, others than the model's are "
+        "epilog": "examples:\n  pu-shift predict model.npz new.csv --test-prior 0.7 --alpha 0.2 "
+        "--out july.csv\n  pu-shift predict model.npz new.csv --keep id --out july.csv\n\n"
+        "Columns of a CSV file are found by name, others than the model's are "
         "ignored; those of\na .npy matrix are taken in the order of the fit. Rows are streamed: "
         "the data may be larger\nthan the memory, and FILE appears when it is complete.",
+    },
+    "explore": {
+        "help": "write a page to try priors and costs on your cases",
+        "description": "Write one HTML page for your cases. Move the share of positives and the "
+        "costs of both errors,\nand see which cases are flagged, which errors and costs to expect, "
+        "and download the list.",
+        "epilog": "example:\n  pu-shift explore model.npz cases.csv --keep id --false-alarm 20 "
+        "--miss 500 --unit EUR\n\nThe page needs no network and no other file. It holds the "
+        "columns that you --keep and one\nnumber per case, of at most "
+        f"{MAX_CASES:,} cases. The model must be of --method ratio.",
     },
     "estimate-prior": {
         "help": "estimate the share of positives among unlabelled rows",
@@ -90,6 +122,37 @@ COMMANDS: dict[str, dict[str, Any]] = {
 }
 
 
+PATIENCE = 2.0
+"""Seconds after which a command says what it is doing."""
+
+# What the library calls its arguments, and what the command line calls them.
+WORDS = {
+    "prior": "--prior",
+    "test_prior": "--test-prior",
+    "alpha": "--alpha",
+    "random_state": "--seed",
+    "seed": "--seed",
+    "gpu": "--gpu",
+    "n_bootstrap": "--bootstrap",
+    "level": "--level",
+    "false_alarm": "--false-alarm",
+    "miss": "--miss",
+    "X": "data",
+    "X:": "data:",
+    "X_p": "data: the positive rows",
+    "X_u": "data: the unlabelled rows",
+}
+
+
+class Sample(NamedTuple):
+    """Features in numbers, y = 1 for positives and −1 for unlabelled rows, and how to get them."""
+
+    names: np.ndarray
+    X: np.ndarray
+    y: np.ndarray
+    preparation: TablePreparation | None
+
+
 class CommandError(ValueError):
     """Something that the user of the command line has to put right."""
 
@@ -101,10 +164,46 @@ def run_command(argv: Sequence[str] | None) -> int:
         with warnings.catch_warnings():
             # The grids are the command's own.
             warnings.simplefilter("ignore", GridEdgeWarning)
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             return options.run(options)
     except (ValueError, DeviceError, OSError) as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
+        print(f"error: {_in_own_words(error)}", file=sys.stderr)
         return 2
+
+
+def _show_warning(message: Any, *_: Any) -> None:
+    print(f"warning: {_in_own_words(message)}", file=sys.stderr)
+
+
+def _in_own_words(message: object) -> str:
+    """Return a message in one line; the library's arguments by the options' names."""
+    text = one_line(message).replace(SCALE_CURE, "Fit without --no-scale")
+    argument, *rest = text.split(" ", 1)
+    return " ".join([WORDS.get(argument, argument), *rest])
+
+
+@contextmanager
+def _stage(what: str) -> Iterator[None]:
+    """Say on a terminal what takes longer than two seconds, and for how long it has."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done, start = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        told = ""
+        while not done.wait(1.0 if told else PATIENCE):
+            told = f"\r{what} … {time.monotonic() - start:.0f} s"
+            print(told, end="", file=sys.stderr, flush=True)
+        print(f"\r{' ' * len(told)}\r" if told else "", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,8 +213,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pu-shift {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    options = (_fit_options, _predict_options, _estimate_options, _reproduce_options)
-    for (name, texts), add_options in zip(COMMANDS.items(), options):
+    options = {
+        "fit": _fit_options,
+        "predict": _predict_options,
+        "explore": _explore_options,
+        "estimate-prior": _estimate_options,
+        "reproduce": _reproduce_options,
+    }
+    for name, add_options in options.items():
+        texts = COMMANDS[name]
         add_options(commands.add_parser(name, formatter_class=raw, **texts))
     return parser
 
@@ -155,12 +261,37 @@ def _fit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _predict_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="a file that 'pu-shift fit' wrote")
-    parser.add_argument("data", help="CSV or .npy file of rows to classify")
-    parser.add_argument("--test-prior", type=float, help="another test prior (method ratio only)")
+    _add_model(parser)
     parser.add_argument("--alpha", type=float, help="another false-alarm cost (method ratio only)")
     parser.add_argument("--out", metavar="FILE", help="CSV file to write (default: the terminal)")
     parser.set_defaults(run=_predict)
+
+
+def _explore_options(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    parser.add_argument("--false-alarm", type=float, help="cost of a false alarm at first")
+    parser.add_argument("--miss", type=float, help="cost of a miss at first")
+    parser.add_argument("--unit", default="", help="what costs are counted in, for instance EUR")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        default="explorer.html",
+        help="the page to write (default: explorer.html)",
+    )
+    parser.set_defaults(run=_explore)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a file that 'pu-shift fit' wrote")
+    parser.add_argument("data", help="CSV or .npy file of rows to classify")
+    parser.add_argument("--test-prior", type=float, help="another test prior (method ratio only)")
+    parser.add_argument(
+        "--keep",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a column of the CSV file to carry to the output, for instance an id; may be repeated",
+    )
 
 
 def _estimate_options(parser: argparse.ArgumentParser) -> None:
@@ -193,6 +324,19 @@ def _reproduce_options(parser: argparse.ArgumentParser) -> None:
 def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="+", help="one CSV file, or two: P and U")
     parser.add_argument("--label", metavar="COLUMN", help="the label column of a single file")
+    parser.add_argument(
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a column that is no feature, for instance an id; may be repeated",
+    )
+    parser.add_argument(
+        "--prepare",
+        action="store_true",
+        help="allow words, which become columns of 0 and 1, and missing values, which become "
+        "the column's median",
+    )
 
 
 def _check_out(out: str, inputs: Sequence[str]) -> None:
@@ -214,9 +358,15 @@ def _fit(options: argparse.Namespace) -> int:
     if options.method == "ratio" and (options.loss is not None or options.non_negative):
         name = "loss" if options.loss is not None else "non-negative"
         raise CommandError(f"{name} needs --method risk, the method is ratio")
-    names, X, y = _samples(options.data, options.label)
+    names, X, y, preparation = _samples(options)
+    prior, how = options.prior, "given"
+    if prior is None:
+        # A bad test prior or alpha fails before the work.
+        Condition(0.5, options.test_prior, options.alpha)
+        estimate = _estimated(X, y, options.seed)
+        prior, how = estimate.prior, f"estimated by {estimate.method} on {estimate.transform}"
     shared = {
-        "prior": options.prior,
+        "prior": prior,
         "test_prior": options.test_prior,
         "alpha": options.alpha,
         "basis": options.basis,
@@ -230,19 +380,19 @@ def _fit(options: argparse.Namespace) -> int:
         correction = "ascent" if options.non_negative else None
         loss = options.loss or "squared"
         classifier = RiskMinimizationClassifier(**shared, loss=loss, correction=correction)
-    estimator = classifier
-    if not options.no_scale:
-        estimator = Pipeline([("scale", StandardScaler()), ("classify", classifier)])
-    estimator.fit(X, y)
+    scaler = None if options.no_scale else StandardScaler()
+    with _stage("fitting"):
+        classifier.fit(X if scaler is None else scaler.fit_transform(X), y)
+    steps = {"prepare": preparation, "scale": scaler, "classify": classifier}
+    used = [(name, step) for name, step in steps.items() if step is not None]
     # As scikit-learn does for a data frame.
-    (classifier if options.no_scale else estimator[0]).feature_names_in_ = names
-    save_model(options.out, estimator)
+    used[0][1].feature_names_in_ = names
+    save_model(options.out, classifier if len(used) == 1 else Pipeline(used))
     condition = classifier.condition
-    how = "given" if options.prior is not None else "estimated"
     print(
         f"{options.out}: fitted to {(y == 1).sum()} positive and {(y == -1).sum()} unlabelled rows "
-        f"of {X.shape[1]} features; prior {condition.prior:.3g} ({how}), test prior "
-        f"{condition.test_prior:.3g}, alpha {condition.alpha:.3g}"
+        f"of {len(names)} features; prior {condition.prior:.3f} ({how}), test prior "
+        f"{condition.test_prior:.3f}, alpha {condition.alpha:.3g}"
     )
     return 0
 
@@ -250,62 +400,147 @@ def _fit(options: argparse.Namespace) -> int:
 def _predict(options: argparse.Namespace) -> int:
     if options.out is not None:
         _check_out(options.out, [options.model, options.data])
-    estimator = load_model(options.model)
-    first, classifier = estimator, estimator
-    if isinstance(estimator, Pipeline):
-        first, classifier = estimator[0], estimator[-1]
+    for name in options.keep:
+        if name in ("label", "probability"):
+            raise CommandError(f"keep: the output has a column {name!r} of its own")
+    estimator, classifier, blocks = _opened(options)
     changes = {"test_prior": options.test_prior, "alpha": options.alpha}
-    classifier.set_params(**{name: value for name, value in changes.items() if value is not None})
-    # The reader finds the columns by these names; scikit-learn would miss them in its rows.
-    names = vars(first).pop("feature_names_in_", None)
-    blocks = read_blocks(options.data, names, first.n_features_in_)
-    try:
-        if options.out is None:
-            _write(sys.stdout, estimator, blocks)
-            return 0
-        with replacing(options.out) as file:
-            rows, positive = _write(file, estimator, blocks)
-    except NotFittedError as error:
-        raise CommandError(f"{options.model} was {error}") from None
+    _change(options.model, classifier, changes)
+    if options.out is None:
+        _write(sys.stdout, estimator, blocks, options.keep)
+        return 0
+    with replacing(options.out) as file:
+        rows, positive = _write(file, estimator, blocks, options.keep)
     print(f"{options.out}: {rows} rows, {positive / rows:.1%} predicted positive")
     return 0
 
 
-def _write(file: IO[str], estimator: Any, blocks: Iterator[Block]) -> tuple[int, int]:
+def _opened(options: argparse.Namespace) -> tuple[Any, Any, Iterator[Block]]:
+    """Return a model, its classifier, and the rows of a file that it is for."""
+    distinct("--keep", options.keep)
+    estimator = load_model(options.model)
+    first, classifier = estimator, estimator
+    if isinstance(estimator, Pipeline):
+        first, classifier = estimator[0], estimator[-1]
+    # The reader finds the columns by these names; scikit-learn would miss them in its rows.
+    names = vars(first).pop("feature_names_in_", None)
+    words = None
+    if isinstance(first, TablePreparation) and names is not None:
+        words = [name for name, values in zip(names, first.categories_) if values is not None]
+    n_features = first.n_features_in_
+    blocks = read_blocks(options.data, names, n_features, keep=options.keep, words=words)
+    return estimator, classifier, blocks if words is not None else _strict(blocks)
+
+
+def _strict(blocks: Iterator[Block]) -> Iterator[Block]:
+    try:
+        yield from blocks
+    except CellError as error:
+        raise CommandError(
+            f"{error}; a model that was fitted with --prepare takes words and missing values"
+        ) from None
+
+
+def _change(path: str, classifier: Any, changes: dict[str, float | None]) -> None:
+    """Change the condition, if the classifier takes another one."""
+    wanted = {name: value for name, value in changes.items() if value is not None}
+    before = classifier.condition
+    classifier.set_params(**wanted)
+    if classifier.condition == before or isinstance(classifier, DensityRatioClassifier):
+        return
+    raise CommandError(
+        f"{path} is of --method risk and holds for test prior {before.test_prior:.3g} and alpha "
+        f"{before.alpha:.3g} alone: fit it again for others, or fit with --method ratio, which "
+        "takes any"
+    )
+
+
+def _write(
+    file: IO[str], estimator: Any, blocks: Iterator[Block], keep: Sequence[str]
+) -> tuple[int, int]:
     """Write a line per row; return how many rows there were and how many are positive."""
     total = positive = 0
+    writer = csv.writer(file, lineterminator="\n")
     with tqdm(unit="B", unit_scale=True, disable=None, desc="predict") as bar:
         for block in blocks:
             bar.total = block.size
             is_positive = estimator.predict(block.rows) == estimator.classes_[1]
             probability = estimator.predict_proba(block.rows)[:, 1]
             if total == 0:
-                file.write("label,probability\n")
-            labels = [1 if row else -1 for row in is_positive.tolist()]
-            # Several times faster than cell by cell.
-            file.writelines(map("%d,%.6g\n".__mod__, zip(labels, probability.tolist())))
+                writer.writerow([*keep, "label", "probability"])
+            labels = np.where(is_positive, 1, -1).tolist()
+            writer.writerows(zip(*block.kept, labels, map("%.6g".__mod__, probability.tolist())))
             total += len(labels)
             positive += int(is_positive.sum())
             bar.update(block.position - bar.n)
     return total, positive
 
 
+def _explore(options: argparse.Namespace) -> int:
+    _check_out(options.out, [options.model, options.data])
+    if len(set(options.keep) & {"row", "label", "probability"}) > 0:
+        raise CommandError("keep: the list has columns row, probability and label of its own")
+    if (options.false_alarm is None) != (options.miss is None):
+        raise CommandError("--false-alarm and --miss must be given together")
+    estimator, classifier, blocks = _opened(options)
+    if not isinstance(classifier, DensityRatioClassifier):
+        raise CommandError(
+            f"{options.model} is of --method risk and holds for one prior and cost alone: to "
+            "explore others, fit with --method ratio"
+        )
+    _change(options.model, classifier, {"test_prior": options.test_prior})
+    posteriors: list[np.ndarray] = []
+    kept: list[list[str]] = [[] for _ in options.keep]
+    with tqdm(unit="B", unit_scale=True, disable=None, desc="explore") as bar:
+        for block in blocks:
+            bar.total = block.size
+            posteriors.append(training_posterior(estimator, block.rows))
+            for column, texts in zip(kept, block.kept):
+                column.extend(texts)
+            if sum(map(len, posteriors)) > MAX_CASES:
+                raise CommandError(
+                    f"data: {options.data} has more than {MAX_CASES:,} cases, too many for a "
+                    "page: explore a sample of them, and use 'pu-shift predict' for all"
+                )
+            bar.update(block.position - bar.n)
+    page = explorer_page(
+        np.concatenate(posteriors),
+        classifier.condition,
+        keep=dict(zip(options.keep, kept)),
+        false_alarm=options.false_alarm,
+        miss=options.miss,
+        unit=options.unit,
+        model=options.model,
+        data=options.data,
+    )
+    with replacing(options.out) as file:
+        file.write(page)
+    print(f"{options.out}: {sum(map(len, posteriors)):,} cases; open it in a browser")
+    return 0
+
+
 def _estimate(options: argparse.Namespace) -> int:
-    _, X, y = _samples(options.data, options.label)
-    estimate = estimate_prior(
-        X[y == 1],
-        X[y == -1],
-        options.method,
-        options.transform,
-        options.bootstrap,
-        options.level,
-        seed=options.seed,
+    sample = _samples(options)
+    estimate = _estimated(
+        sample.X,
+        sample.y,
+        options.seed,
+        method=options.method,
+        transform=options.transform,
+        n_bootstrap=options.bootstrap,
+        level=options.level,
     )
     line = f"prior {estimate.prior:.3f}"
     if options.bootstrap:
         line += f", {100 * estimate.level:.3g}% interval {estimate.low:.3f} to {estimate.high:.3f}"
     print(f"{line} ({estimate.method} on {estimate.transform})")
     return 0
+
+
+def _estimated(X: np.ndarray, y: np.ndarray, seed: int, **options: Any) -> Any:
+    """Estimate the prior, for estimate-prior and for fit alike."""
+    with _stage("estimating the prior"):
+        return estimate_prior(X[y == 1], X[y == -1], seed=seed, **options)
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -316,47 +551,73 @@ def _reproduce(options: argparse.Namespace) -> int:
     return table_main(int(options.table), options.options)
 
 
-def _samples(paths: Sequence[str], label: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the features' names, their rows, and y = 1 for positives and −1 for unlabelled."""
-    if len(paths) == 1 and label is not None:
-        return _labelled(paths[0], label)
-    if len(paths) == 2 and label is None:
-        return _two_samples(paths)
-    raise CommandError(
-        "data must be one file with --label, or two files, positives and unlabelled rows, without"
-    )
+def _samples(options: argparse.Namespace) -> Sample:
+    """Read P and U."""
+    paths, label = options.data, options.label
+    if (len(paths), label is None) not in ((1, False), (2, True)):
+        raise CommandError(
+            "data must be one file with --label, or two files, positives and unlabelled rows, "
+            "without"
+        )
+    tables = [column_names(path) for path in paths]
+    for name in options.drop:
+        if name == label or not any(name in names for names in tables):
+            reason = "is the label" if name == label else missing_column(name, tables[0])
+            raise CommandError(f"drop: {paths[0]} {reason}")
+    features = [
+        [name for name in names if name != label and name not in options.drop] for names in tables
+    ]
+    try:
+        with _stage(f"reading {' and '.join(paths)}"):
+            if label is None:
+                X, y = _two_samples(options, *features)
+            else:
+                X, y = _labelled(options, tables[0], features[0])
+    except CellError as error:
+        hint = separator_hint(tables[0])
+        if not hint and not options.prepare:
+            hint = "; --prepare takes words and missing values, --drop leaves a column out"
+        raise CommandError(f"{error}{hint}") from None
+    preparation = None
+    if options.prepare:
+        preparation = TablePreparation().fit(X, feature_names=features[0])
+        X = preparation.transform(X)
+    return Sample(np.array(features[0], dtype=object), X, y, preparation)
 
 
-def _labelled(path: str, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    names, rows = read_csv(path)
+def _labelled(
+    options: argparse.Namespace, names: Sequence[str], features: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    (path,), label, prepare = options.data, options.label, options.prepare
     if label not in names:
-        raise CommandError(f"label: {path} has no column {label!r}")
-    place = names.index(label)
-    marks = rows[:, place]
-    strange = marks[~np.isin(marks, (1, 0, -1))]
-    if len(strange):
+        raise CommandError(f"label: {path} {missing_column(label, names)}")
+    read = [*features, label]
+    rows = read_csv(path, read, words=read if prepare else [label])
+    marks = rows[:, -1]
+    strange = marks[~((marks == 1) | (marks == 0) | (marks == -1))].tolist()
+    if strange:
+        found = repr(strange[0]) if isinstance(strange[0], str) else f"{strange[0]:g}"
         raise CommandError(
             f"label: column {label!r} must be 1 for labelled positives and 0 or -1 for "
-            f"unlabelled rows, found {strange[0]:g}"
+            f"unlabelled rows, found {found}"
         )
     y = np.where(marks == 1, 1, -1)
     if len(np.unique(y)) < 2:
         raise CommandError(f"label: column {label!r} must mark both kinds of rows")
-    features = [name for name in names if name != label]
-    X = check_features(path, features, np.delete(rows, place, axis=1))
-    return np.array(features, dtype=object), X, y
+    return check_features(path, features, rows[:, :-1], gaps=prepare), y
 
 
-def _two_samples(paths: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    tables = [read_csv(path) for path in paths]
-    for path, (other, _), (names, _) in zip(paths[::-1], tables, tables[::-1]):
-        missing = [name for name in other if name not in names]
+def _two_samples(
+    options: argparse.Namespace, names_p: Sequence[str], names_u: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    path_p, path_u = options.data
+    for path, names, others in ((path_u, names_u, names_p), (path_p, names_p, names_u)):
+        missing = [name for name in others if name not in names]
         if missing:
-            raise CommandError(f"data: {path} has no column {missing[0]!r}")
-    features = tables[0][0]
+            raise CommandError(f"data: {path} {missing_column(missing[0], names)}")
+    words = names_p if options.prepare else ()
     parts = [
-        check_features(path, features, rows[:, [names.index(name) for name in features]])
-        for path, (names, rows) in zip(paths, tables)
+        check_features(path, names_p, read_csv(path, names_p, words), gaps=options.prepare)
+        for path in options.data
     ]
-    y = np.repeat([1, -1], [len(part) for part in parts])
-    return np.array(features, dtype=object), np.concatenate(parts), y
+    return np.concatenate(parts), np.repeat([1, -1], [len(part) for part in parts])

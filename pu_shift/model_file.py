@@ -27,6 +27,7 @@ from pu_shift._files import replacing
 from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import to_numpy
 from pu_shift.links import MLP, GaussianKernelModel, LinearModel
+from pu_shift.preparation import TablePreparation
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.row_files import LARGEST, ZIP_METHODS, may_unpack, one_line
 from pu_shift.ulsif import ULSIF
@@ -45,7 +46,10 @@ class ModelFileError(ValueError):
 
 
 def save_model(path: PathLike, estimator: Any) -> None:
-    """Save a fitted classifier, or a pipeline of a ``StandardScaler`` and one.
+    """Save a fitted classifier, or a pipeline that ends with one.
+
+    Before it there may be a :class:`pu_shift.preparation.TablePreparation`, a
+    ``StandardScaler``, or both in this order.
 
     Parameters
     ----------
@@ -68,15 +72,17 @@ def save_model(path: PathLike, estimator: Any) -> None:
     >>> bool((loaded.predict(X_u) == classifier.predict(X_u)).all())
     True
     """
-    scaler, classifier = _steps(estimator)
+    preparation, scaler, classifier = _steps(estimator)
     check_is_fitted(classifier, "classes_")
     arrays: dict[str, np.ndarray] = {}
-    first = classifier if scaler is None else scaler
+    first = next(step for step in (preparation, scaler, classifier) if step is not None)
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "classifier": type(classifier).__name__,
         "scaler": scaler is not None,
+        "preparation": preparation
+        and {"medians": preparation.medians_, "categories": preparation.categories_},
         "params": {name: _plain(name, value) for name, value in _params(classifier).items()},
         "n_features": int(classifier.n_features_in_),
         "feature_names": getattr(first, "feature_names_in_", np.array([])).tolist(),
@@ -222,6 +228,21 @@ def _parameter(value: Any) -> bool:
     return all(item is None or type(item) in (bool, str) or _number(item) for item in items)
 
 
+def _prepared(value: Any) -> bool:
+    """Tell whether a value is nothing, or what a preparation has learnt of each column."""
+    if value is None:
+        return True
+    if type(value) is not dict or value.keys() != {"medians", "categories"}:
+        return False
+    medians, categories = value["medians"], value["categories"]
+    if type(medians) is not list or type(categories) is not list:
+        return False
+    return 0 < len(medians) == len(categories) and all(
+        (words is None and _number(median)) or (median is None and _TEXTS[1](words) and words)
+        for median, words in zip(medians, categories)
+    )
+
+
 def _labels(value: Any) -> bool:
     if type(value) is not list or len(value) != 2 or type(value[0]) is not type(value[1]):
         return False
@@ -259,6 +280,7 @@ _HEADER_RULES: dict[str, Rule] = {
     "version": _one_of(1, VERSION),
     "classifier": _one_of(*CLASSIFIERS),
     "scaler": _of_type("true or false", bool),
+    "preparation": ("null, or a median or categories for each column", _prepared),
     "params": _of_type("a mapping", dict),
     "n_features": _COUNT,
     "feature_names": _TEXTS,
@@ -303,16 +325,22 @@ def _check_header(header: Any) -> None:
         raise ModelFileError("its header names another format")
     rules = {**_HEADER_RULES, "digest": _of_type("text", str)}
     if _one_of(1)[1](header.get("version")):
-        del rules["digest"]  # it came with the second
+        del rules["digest"], rules["preparation"]  # they came with the second
     _conform("its header", header, rules)
     kind, fitted = header["classifier"], header["fitted"]
     parameters = CLASSIFIERS[kind]().get_params(deep=False)
     rules = {name: _PARAMETER_RULES.get(name, _PARAMETER) for name in parameters}
     _conform("params", header["params"], rules)
     _conform("fitted", fitted, _FITTED_RULES[kind])
-    n_names = len(header["feature_names"])
-    if n_names not in (0, header["n_features"]):
-        raise ModelFileError(f"it has {n_names} names for {header['n_features']} features")
+    n_names, n_features = len(header["feature_names"]), header["n_features"]
+    preparation = header.get("preparation")
+    if preparation is not None:
+        made = sum(1 if words is None else len(words) for words in preparation["categories"])
+        if made != n_features:
+            raise ModelFileError(f"it prepares {made} of {n_features} features")
+        n_features = len(preparation["categories"])
+    if n_names not in (0, n_features):
+        raise ModelFileError(f"it has {n_names} names for {n_features} features")
     if "loss" in fitted and (fitted["slope"] is None) != (fitted["loss"] != "double_hinge"):
         raise ModelFileError(f"slope does not belong to the loss {fitted['loss']}")
 
@@ -340,10 +368,17 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     classifier.classes_ = np.array(header["classes"])
     classifier.prior_, classifier.n_features_in_ = float(header["prior"]), d
     scaler = _scaler(arrays, d) if header["scaler"] else None
+    preparation = None
+    if header.get("preparation") is not None:
+        preparation = TablePreparation()
+        preparation.medians_ = header["preparation"]["medians"]
+        preparation.categories_ = header["preparation"]["categories"]
+        preparation.n_features_in_ = len(preparation.medians_)
+    steps = {"prepare": preparation, "scale": scaler, "classify": classifier}
+    used = [(name, step) for name, step in steps.items() if step is not None]
     if header["feature_names"]:
-        # Under a scaler the classifier sees its arrays, which have no names.
-        first = classifier if scaler is None else scaler
-        first.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+        # Only the first step sees the table: what it makes of it are arrays without names.
+        used[0][1].feature_names_in_ = np.array(header["feature_names"], dtype=object)
     width, lam = (np.nan if fitted[name] is None else fitted[name] for name in ("width", "lam"))
     if isinstance(classifier, DensityRatioClassifier):
         coefficients, centers = arrays.pop("coefficients"), arrays.pop("centers", None)
@@ -360,7 +395,7 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         classifier.model_ = _model(network, state, d, width)
     if arrays:
         raise ModelFileError(f"it has an unknown array {sorted(arrays)[0]!r}")
-    return classifier if scaler is None else Pipeline([("scale", scaler), ("classify", classifier)])
+    return classifier if len(used) == 1 else Pipeline(used)
 
 
 def _scaler(arrays: dict[str, np.ndarray], d: int) -> StandardScaler:
@@ -406,17 +441,21 @@ def _model(network: MLP | None, state: dict[str, np.ndarray], d: int, width: flo
     return model
 
 
-def _steps(estimator: Any) -> tuple[StandardScaler | None, Any]:
+def _steps(estimator: Any) -> tuple[TablePreparation | None, StandardScaler | None, Any]:
     steps = [step for _, step in getattr(estimator, "steps", [(None, estimator)])]
-    scaler = steps.pop(0) if len(steps) == 2 and type(steps[0]) is StandardScaler else None
+    kinds = [type(step).__name__ for step in steps]
+    preparation, scaler = (
+        steps.pop(0) if len(steps) > 1 and type(steps[0]) is kind else None
+        for kind in (TablePreparation, StandardScaler)
+    )
     if len(steps) != 1 or type(steps[0]) not in CLASSIFIERS.values():
         raise ModelFileError(
             "estimator must be a classifier of pu_shift or a pipeline of StandardScaler and one, "
-            f"got {' + '.join(type(step).__name__ for step in steps)}"
+            f"got {' + '.join(kinds)}"
         )
     if scaler is not None and not (scaler.with_mean and scaler.with_std):
         raise ModelFileError("estimator must have a StandardScaler with mean and scale")
-    return scaler, steps[0]
+    return preparation, scaler, steps[0]
 
 
 def _params(classifier: Any) -> dict[str, Any]:

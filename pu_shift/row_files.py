@@ -16,7 +16,7 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, dropwhile, islice, repeat
@@ -47,11 +47,15 @@ _WORDS = {"true": 1.0, "false": 0.0}
 _WORDS.update(dict.fromkeys(("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"), np.nan))
 
 
-Converters = dict[int | str, Callable[[str], float | None]]
+Converters = dict[int | str, Callable[[str], Any]]
 
 
 class DataError(ValueError):
     """Data that cannot be had, or that is not what it should be."""
+
+
+class CellError(DataError):
+    """A cell that is no number where there has to be one."""
 
 
 class Block(NamedTuple):
@@ -60,6 +64,7 @@ class Block(NamedTuple):
     rows: np.ndarray
     position: int
     size: int
+    kept: tuple[list[str], ...] = ()
 
 
 def decompressed(stream: Any, member: str | None = None) -> io.BufferedReader:
@@ -176,7 +181,7 @@ def reading(label: str, mark: str = ":") -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(f"{label}{mark} {error}") from None
+        raise type(error)(f"{label}{mark} {error}") from None
     # zipfile raises RuntimeError for a password, or a compression it does not know.
     except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError) as e:
         raise DataError(f"{label} is truncated or corrupt: {one_line(e)}") from None
@@ -234,23 +239,25 @@ class Table:
     def blocks(
         self,
         columns: Sequence[int],
-        words: tuple[int, dict[str, int]] | None = None,
+        coded: Mapping[int, dict[str, int]] | None = None,
+        words: Collection[int] = (),
         block_rows: int | None = None,
     ) -> Iterator[np.ndarray]:
         """Yield the rows' numbers in these columns; NaN where one is missing.
 
-        A column of words, if there is one, comes with a dictionary that receives their codes.
+        A coded column comes with a dictionary that receives the codes of its texts. Where
+        columns in `words` hold texts, a block has objects: numbers, and those texts.
         """
         block_rows = block_rows or max(1, BLOCK_CELLS // len(self.first))
-        convert: Converters = {}
-        if words is not None:
-            codes = words[1]
-            convert[words[0]] = lambda cell: codes.setdefault(cell.strip(), len(codes))
+        convert: Converters = {
+            column: partial(_code, codes) for column, codes in (coded or {}).items()
+        }
+        careful: Converters = {**convert, **dict.fromkeys(words, _number_or_word)}
         lines, done = chain(self._head, self._lines), 0
         while chunk := _chunk(lines, block_rows):
             rows = self._quickly(chunk, columns, convert)
             if rows is None:
-                rows = self._carefully(chunk, lines, columns, convert, done)
+                rows = self._carefully(chunk, lines, columns, careful, done)
             done += len(rows)
             yield rows
 
@@ -287,7 +294,7 @@ class Table:
     ) -> np.ndarray:
         """Parse rows with quotes, words and gaps, the last one to its end; say which is wrong."""
         width = len(self.first)
-        rows: list[list[float | None]] = []
+        rows: list[list[Any]] = []
         for cells in self._cells(chain(lines, more), len(lines)):
             row = done + len(rows) + 1
             if len(cells) > width:
@@ -302,7 +309,8 @@ class Table:
                 column = columns[values.index(None)]
                 raise wrong_cell(row, self._names[column], cells[column])
             rows.append(values)
-        return np.array(rows, dtype=np.float64).reshape(-1, len(columns))
+        words = any(isinstance(value, str) for values in rows for value in values)
+        return np.array(rows, dtype=object if words else np.float64).reshape(-1, len(columns))
 
     def _cells(self, lines: Iterator[str], n_lines: int = 1) -> Iterator[list[str]]:
         """Yield the cells of the rows that begin in so many lines."""
@@ -314,68 +322,118 @@ class Table:
             raise DataError(f"is not a table: {one_line(error)}") from None
 
 
-def wrong_cell(row: int, column: Any, found: Any) -> DataError:
+def wrong_cell(row: int, column: Any, found: Any) -> CellError:
     """Return the error for a cell that is no number; the column by its name or from 1."""
     found = found[:100] if isinstance(found, str) else found
     above = f", above {LARGEST:g}" if isinstance(found, float) and np.isfinite(found) else ""
-    return DataError(
+    return CellError(
         f"needs a finite number in row {row} of column {shown(column)}, found {shown(found)}{above}"
     )
 
 
-def check_finite(rows: np.ndarray, names: Sequence[Any] | None, first: int = 0) -> None:
-    """Refuse rows with a value that is missing or too large; `first` rows come before them."""
+def missing_column(name: str, names: Sequence[str]) -> DataError:
+    """Return the error for a column that a table with other names has not."""
+    hint = separator_hint(names) or f", its columns are {shown(list(names))}"
+    return DataError(f"has no column {shown(name)}{hint}")
+
+
+def separator_hint(names: Sequence[str]) -> str:
+    """Say that a table has another separator, if its only name looks like several."""
+    marks = [mark for mark in "|: " if len(names) == 1 and mark in names[0]]
+    if not marks:
+        return ""
+    return (
+        f", its only one is {shown(names[0])}: columns must be separated by commas, semicolons or "
+        f"tabs, not by {marks[0]!r}"
+    )
+
+
+def check_finite(
+    rows: np.ndarray, names: Sequence[Any] | None, first: int = 0, gaps: bool = False
+) -> None:
+    """Refuse rows with a value that is too large or, unless there may be gaps, missing.
+
+    `first` rows come before them.
+    """
+    if rows.dtype == object:
+        rows = np.where(np.frompyfunc(lambda cell: isinstance(cell, str), 1, 1)(rows), 0.0, rows)
+        rows = rows.astype(np.float64)
     # Squares are summed: they have to be finite too.
-    wrong = ~(np.abs(rows) <= LARGEST)
+    wrong = ~((np.abs(rows) <= LARGEST) | (gaps & np.isnan(rows)))
     if wrong.any():
         row, column = np.argwhere(wrong)[0].tolist()
         name = column + 1 if names is None else names[column]
         raise wrong_cell(first + row + 1, name, float(rows[row, column]))
 
 
-def check_features(path: str, names: Sequence[str], rows: np.ndarray) -> np.ndarray:
-    """Return the rows of a file if there are features and all are finite."""
+def check_features(
+    path: str, names: Sequence[str], rows: np.ndarray, gaps: bool = False
+) -> np.ndarray:
+    """Return the rows of a file if there are features and all are finite, or words."""
     with reading(f"data: {one_line(path)}", mark=""):
         if not names:
             raise DataError("has no column of features")
-        check_finite(rows, names)
+        check_finite(rows, names, gaps=gaps)
     return rows
 
 
-def read_csv(path: str) -> tuple[list[str], np.ndarray]:
-    """Read a whole CSV file with a line of column names: the names, and at least one row."""
+def column_names(path: str) -> list[str]:
+    """Read the line of column names of a CSV file."""
+    with _opened(path) as file:
+        return _header(Table(decompressed(file)))
+
+
+def read_csv(path: str, names: Sequence[str], words: Collection[str] = ()) -> np.ndarray:
+    """Read columns of a whole CSV file, at least one row of them.
+
+    Where columns in `words` hold texts, the rows are objects: numbers, and those texts.
+    """
     with _opened(path) as file:
         table = Table(decompressed(file))
-        names = _header(table)
-        blocks = list(table.blocks(range(len(names))))
+        places = {name: place for place, name in enumerate(_header(table))}
+        columns, wordy = ([places[name] for name in group] for group in (names, words))
+        if not columns:
+            raise DataError("has no column of features")
+        blocks = list(table.blocks(columns, words=wordy))
         if not blocks:
             raise DataError("has no rows")
-        return names, np.concatenate(blocks)
+        return np.concatenate(blocks)
 
 
 def read_blocks(
-    path: str, names: Sequence[str] | None, n_features: int, block_rows: int | None = None
+    path: str,
+    names: Sequence[str] | None,
+    n_features: int,
+    block_rows: int | None = None,
+    keep: Sequence[str] = (),
+    words: Collection[str] | None = None,
 ) -> Iterator[Block]:
-    """Read the finite features of a file block by block.
+    """Read the finite features of a file block by block, and the texts of columns to keep.
 
     The file is CSV with the columns `names`, among others, or a ``.npy`` matrix whose
-    columns are the features in this order; without names it must be a matrix.
+    columns are the features in this order; without names it must be a matrix. Given the
+    columns that may hold words, any cell may be missing as well.
     """
     is_matrix = Path(path).suffix == ".npy"
     if names is None and not is_matrix:
         raise DataError(
             f"data: {one_line(path)} must be a .npy file, the model's features have no names"
         )
+    if is_matrix and keep:
+        raise DataError(f"data: {one_line(path)} has no column {shown(keep[0])}, it is a matrix")
     first = 0
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
+        blocks: Iterator[Any]
         if is_matrix:
             blocks = _matrix_blocks(path, file, n_features, block_rows)
         else:
-            blocks = _csv_blocks(file, () if names is None else list(names), block_rows)
-        for rows, position in blocks:
-            check_finite(rows, names, first)
-            yield Block(rows, position, size)
+            blocks = _csv_blocks(
+                file, () if names is None else list(names), block_rows, keep, words or ()
+            )
+        for rows, position, *kept in blocks:
+            check_finite(rows, names, first, gaps=words is not None)
+            yield Block(rows, position, size, tuple(kept))
             first += len(rows)
         if first == 0:
             raise DataError("has no rows")
@@ -390,16 +448,39 @@ def _opened(path: str) -> Iterator[Any]:
 
 
 def _csv_blocks(
-    file: Any, names: Sequence[str], block_rows: int | None
-) -> Iterator[tuple[np.ndarray, int]]:
+    file: Any,
+    names: Sequence[str],
+    block_rows: int | None,
+    keep: Sequence[str],
+    words: Collection[str],
+) -> Iterator[tuple[Any, ...]]:
     table = Table(decompressed(file))
     present = _header(table)
-    missing = [name for name in names if name not in present]
-    if missing:
-        raise DataError(f"has no column {shown(missing[0])}")
+    for name in (*names, *keep):
+        if name not in present:
+            raise missing_column(name, present)
     columns = [present.index(name) for name in names]
-    for rows in table.blocks(columns, block_rows=block_rows):
-        yield rows, file.tell()
+    kept = [present.index(name) for name in keep]
+    coded: dict[int, dict[str, int]] = {place: {} for place in kept if place not in columns}
+    wordy = {place for place, name in zip(columns, names) if name in words}
+    read = [*columns, *coded]
+    for rows in table.blocks(read, coded, wordy, block_rows):
+        texts = {place: list(codes) for place, codes in coded.items()}
+        cells = ((place, rows[:, read.index(place)].tolist()) for place in kept)
+        yield (
+            rows[:, : len(columns)],
+            file.tell(),
+            *(_texts(values, texts.get(place)) for place, values in cells),
+        )
+        for codes in coded.values():
+            codes.clear()  # names of cases are new in every block
+
+
+def _texts(cells: list[Any], coded: list[str] | None) -> list[str]:
+    """Return cells as they stand in the file; those of a feature may be numbers by now."""
+    if coded is not None:
+        return [coded[int(cell)] for cell in cells]
+    return [cell if isinstance(cell, str) else f"{cell:.15g}" for cell in cells]
 
 
 def _header(table: Table) -> list[str]:
@@ -469,6 +550,15 @@ def _noted(lines: Iterator[str], seen: list[str]) -> Iterator[str]:
     for line in lines:
         seen.append(line)
         yield line
+
+
+def _code(codes: dict[str, int], cell: str) -> int:
+    return codes.setdefault(cell.strip(), len(codes))
+
+
+def _number_or_word(cell: str) -> float | str:
+    number = _number(cell)
+    return cell.strip() if number is None else number
 
 
 def _number(cell: str) -> float | None:

@@ -17,19 +17,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pu_shift import (
     MLP,
-    ULSIF,
     Condition,
     DensityRatioClassifier,
-    LinearModel,
-    Risk,
     RiskMinimizationClassifier,
-    train,
 )
 from pu_shift._chainer import chainer
-from pu_shift._seeds import child
 from pu_shift.classifiers import SURROGATES, LabelWarning
 from pu_shift.device import DeviceError
-from pu_shift.kernels import choose_centers, gaussian_kernel, median_distance
 from pu_shift.model_selection import surrogate_scorer, zero_one_scorer
 from tests.mixtures import mixture, posterior, pu_samples
 
@@ -323,7 +317,6 @@ MANY = [Condition(PRIOR, 0.6), Condition(PRIOR, 0.3, 0.2), {"test_prior": 0.8}]
         {},
         {"loss": "double_hinge", "n_batches": 3},
         {"basis": "gaussian", "n_centers": 8, "width_factors": [0.5, 1.0]},
-        {"basis": "gaussian", "n_centers": 8, "width_selection": "ratio", "basis_scaling": "rms"},
         {"loss": "logistic", "correction": "ascent", "criterion": "zero_one"},
         {"model": MLP(1, 4, 1)},
     ],
@@ -365,35 +358,6 @@ def test_fit_many_estimates_a_prior_that_is_not_given_once():
 def test_fit_many_refuses_bad_conditions(conditions, message):
     with pytest.raises(ValueError, match=message):
         RiskMinimizationClassifier(PRIOR).fit_many(X_P, X_U, conditions)
-
-
-@pytest.mark.parametrize("factors", [(0.3, 1.0, 3.0), (2.0,)])
-def test_the_ratio_chooses_the_width_by_its_own_cross_validation(factors):
-    options = {"basis": "gaussian", "n_centers": 15, "lams": [0.01, 0.1], "n_steps": 5}
-    risk = RiskMinimizationClassifier(
-        PRIOR, width_factors=factors, width_selection="ratio", **options
-    ).fit_pu(X_P, X_U)
-    widths = np.array(factors) * median_distance(np.concatenate([X_P, X_U]))
-    if len(factors) > 1:
-        centers = choose_centers(X_P, X_U, 15, "both", child(0, 2))
-        ratio = ULSIF(X_P, X_U, centers=centers, widths=widths, lams=[0.01, 0.1], seed=child(0))
-        widths = [ratio.width]
-    assert risk.width_ == widths[0]
-
-
-def test_scaled_bases_are_trained_as_such_and_scored_as_they_are():
-    options = {"basis": "gaussian", "n_centers": 6, "widths": 0.7, "lams": 0.0, "n_steps": 40}
-    scaled = RiskMinimizationClassifier(PRIOR, 0.6, basis_scaling="rms", **options)
-    scaled.fit_pu(X_P, X_U)
-    centers = choose_centers(X_P, X_U, 6, "both", child(0, 2))
-    bases = [gaussian_kernel(X, centers, 0.7) for X in (X_P, X_U, GRID)]
-    scales = np.sqrt((np.concatenate(bases[:2]) ** 2).mean(axis=0))
-    assert np.ptp(scales) > 0.01
-    model = LinearModel(6, dtype=np.float64)
-    risk = Risk(Condition(PRIOR, 0.6), "squared", "pu-shift")
-    parts = [part / scales for part in bases]
-    train(model, *parts[:2], risk, n_steps=40, learning_rate=1e-2, seed=child(0, 3))
-    np.testing.assert_allclose(scaled.decision_function(GRID), model(parts[2]).array, rtol=1e-6)
 
 
 class Deep(chainer.Chain):
@@ -465,8 +429,6 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
         (RiskMinimizationClassifier(0.5, loss="zero_one"), "loss must be one of"),
         (RiskMinimizationClassifier(0.5, basis="tree"), "basis must be one of"),
         (RiskMinimizationClassifier(0.5, correction="nn"), "correction must be one of None, 'max'"),
-        (RiskMinimizationClassifier(0.5, width_selection="cv"), "width_selection must be one of"),
-        (RiskMinimizationClassifier(0.5, basis_scaling="std"), "basis_scaling must be one of"),
         (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
         (RiskMinimizationClassifier(0.5, lams=-1.0), "lams must be finite numbers >= 0"),
         (RiskMinimizationClassifier(0.5, basis="gaussian", widths=[0]), "widths must be finite"),

@@ -118,8 +118,9 @@ def test_risk_minimisation_says_that_it_must_be_fitted_again(files, tmp_path, ca
     capsys.readouterr()
     assert main(["predict", str(path), str(files / "new.csv"), "--test-prior", "0.7"]) == 2
     error = capsys.readouterr().err
-    assert "was fitted for Condition(prior=0.3, test_prior=0.6" in error
-    assert "call fit again" in error
+    assert "risk.npz is of --method risk and holds for test prior 0.6 and alpha 0.5 alone" in error
+    assert "or fit with --method ratio" in error
+    assert error.count("\n") == 1
 
 
 def test_a_prior_is_estimated_when_it_is_not_given(files, tmp_path, capsys):
@@ -131,7 +132,7 @@ def test_a_prior_is_estimated_when_it_is_not_given(files, tmp_path, capsys):
     assert main(["estimate-prior", *data, "--bootstrap", "0", "--method", "pen-l1"]) == 0
     assert "interval" not in capsys.readouterr().out
     assert main(["fit", *data, "--out", str(tmp_path / "m.npz")]) == 0
-    assert "(estimated)" in capsys.readouterr().out
+    assert "(estimated by km2 on score)" in capsys.readouterr().out
 
 
 def test_reproduce_runs_a_table(tmp_path, capsys):
@@ -229,7 +230,7 @@ def test_the_input_is_never_the_output(files, tmp_path, capsys):
 
 
 def test_ctrl_c_is_said_in_one_line(files, model, monkeypatch, capsys):
-    def interrupt(*arguments):
+    def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(commands, "read_blocks", interrupt)

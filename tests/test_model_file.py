@@ -13,6 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from pu_shift import MLP, DensityRatioClassifier, RiskMinimizationClassifier, model_file
 from pu_shift._chainer import chainer
 from pu_shift.model_file import ModelFileError, load_model, save_model
+from pu_shift.preparation import TablePreparation
 from tests.mixtures import pu_samples
 
 X_P, X_U = pu_samples(60, 120, 0.4, d=3)
@@ -289,9 +290,14 @@ def test_a_changed_file_is_told_from_a_made_one(saved):
     assert "digest must be text, got 1" in refused(saved)
 
 
-def test_files_of_version_1_had_no_digest(saved):
+def test_files_of_version_1_had_neither_digest_nor_preparation(saved):
     expected = load_model(saved).predict(X)
-    rewrite(saved, lambda header: (header.update(version=1), header.pop("digest")))
+
+    def as_it_was(header):
+        header["version"] = 1
+        del header["digest"], header["preparation"]
+
+    rewrite(saved, as_it_was)
     np.testing.assert_array_equal(load_model(saved).predict(X), expected)
 
 
@@ -331,3 +337,38 @@ def test_what_no_file_can_hold_is_refused(tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
         save_model(path, DensityRatioClassifier(0.4))
     assert not path.exists()
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_a_preparation_is_saved_without_pickle(tmp_path, scale):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).astype({"c": object})
+    frame.loc[::7, "a"] = np.nan
+    frame["c"] = np.where(X[:, 2] > 0, "high", "low")
+    steps = [TablePreparation(), StandardScaler(), MODELS["linear"]]
+    estimator = make_pipeline(*(steps if scale else [steps[0], steps[2]])).fit(frame, Y)
+    save_model(tmp_path / "model.npz", estimator)
+    loaded = load_model(tmp_path / "model.npz")
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
+    frame.loc[0, "c"] = "unseen"
+    np.testing.assert_array_equal(loaded.predict_proba(frame), estimator.predict_proba(frame))
+
+
+@pytest.mark.parametrize(
+    ("preparation", "message"),
+    [
+        ({"medians": [0.0, 0.0, 0.0]}, "preparation must be null, or a median or categories"),
+        ({"medians": [0.0], "categories": 3}, "preparation must be null, or a median or categ"),
+        ({"medians": [0.0], "categories": []}, "preparation must be null, or a median or categ"),
+        ({"medians": [0.0, None], "categories": [["a"], ["b"]]}, "preparation must be null"),
+        ({"medians": [0.0, None], "categories": [None, []]}, "preparation must be null"),
+        ({"medians": ["0", 1], "categories": [None, None]}, "preparation must be null"),
+        ({"medians": [1, 2], "categories": [None, None]}, "it prepares 2 of 3 features"),
+        ({"medians": [1, None], "categories": [None, ["a", "b"]]}, "it has 3 names for 2 feat"),
+    ],
+)
+def test_a_forged_preparation_is_refused(tmp_path, preparation, message):
+    path = tmp_path / "model.npz"
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    save_model(path, MODELS["linear"].fit(frame, Y))
+    rewrite(path, lambda header: header.update(preparation=preparation))
+    assert message in refused(path)

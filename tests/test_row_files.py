@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pu_shift import row_files
 from pu_shift.data import DataError
-from pu_shift.row_files import read_blocks, read_csv
+from pu_shift.row_files import CellError, column_names, read_blocks, read_csv
 from tests.data import tiny
 
 ROWS = np.random.default_rng(0).normal(size=(23, 3))
@@ -116,7 +116,7 @@ def test_a_truncated_matrix_is_refused(tmp_path, files):
 
 
 def test_no_file():
-    for read in (read_csv, lambda path: list(read_blocks(path, ["a"], 1))):
+    for read in (column_names, lambda path: list(read_blocks(path, ["a"], 1))):
         with pytest.raises(DataError, match="data must be a file, got 'absent.csv'"):
             read("absent.csv")
 
@@ -144,15 +144,15 @@ def test_an_empty_line_of_a_single_column_is_a_missing_value(tmp_path, block_row
     path.write_text("a\n1\n2\n\n4\n")
     with pytest.raises(DataError, match="a finite number in row 3 of column 'a', found nan"):
         list(read_blocks(str(path), ["a"], 1, block_rows))
-    names, rows = read_csv(str(path))
-    assert names == ["a"]
+    assert column_names(str(path)) == ["a"]
+    rows = read_csv(str(path), ["a"])
     np.testing.assert_array_equal(rows, [[1.0], [2.0], [np.nan], [4.0]])
     # At the end of the file it is none.
     path.write_text("a\n1\n2\n\n\n\n")
     blocks = list(read_blocks(str(path), ["a"], 1, block_rows))
     assert np.concatenate([block.rows for block in blocks]).tolist() == [[1.0], [2.0]]
     assert all(len(block.rows) for block in blocks)
-    assert read_csv(str(path))[1].tolist() == [[1.0], [2.0]]
+    assert read_csv(str(path), ["a"]).tolist() == [[1.0], [2.0]]
 
 
 def test_empty_lines_between_rows_are_no_rows(tmp_path):
@@ -226,3 +226,76 @@ def test_what_is_unpacked_is_held_against_what_was_read(tmp_path, monkeypatch):
     path.write_bytes(tiny.COMPRESS[".bz2"](b"a\n" + equal))
     with pytest.raises(DataError, match="unpacks to more than 250 times its size: if that is r"):
         list(read_blocks(str(path), ["a"], 1))
+
+
+TEXTS = ["007", "Ann", "", 'O"Neil, Bob', "two\nlines", "=1+1"] * 4
+
+
+@given(block_rows=st.integers(1, 30))
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "quoted"])
+def test_kept_columns_are_texts_beside_their_rows(tmp_path_factory, plain, block_rows):
+    texts = [text for text in TEXTS if plain is not any(mark in text for mark in '",\n')]
+    frame = pd.DataFrame({"id": texts, "a": range(len(texts)), "b": 0.5, "note": texts[::-1]})
+    path = tmp_path_factory.mktemp("kept") / "a.csv"
+    frame.to_csv(path, index=False)
+    blocks = list(read_blocks(str(path), ["b", "a"], 2, block_rows, keep=["note", "id", "a"]))
+    rows = np.concatenate([block.rows for block in blocks])
+    np.testing.assert_array_equal(rows, frame[["b", "a"]])
+    note, ids, a = ([text for block in blocks for text in block.kept[i]] for i in range(3))
+    assert note == texts[::-1]
+    assert ids == texts
+    assert a == [str(i) for i in range(len(texts))]
+
+
+def test_what_is_kept_does_not_add_up(tmp_path):
+    path = tmp_path / "a.csv"
+    peaks = []
+    for n in (30_000, 90_000):
+        path.write_text("id,a\n" + "".join(f"case {i},1\n" for i in range(n)), encoding="utf-8")
+        tracemalloc.start()
+        blocks = read_blocks(str(path), ["a"], 1, 2_000, keep=["id"])
+        assert sum(len(block.kept[0]) for block in blocks) == n
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_words_are_objects_where_they_may_be(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b,c\n1,red,2\n,3,na\n4, blue ,5\n")
+    rows = read_csv(str(path), ["a", "b"], words=["b"])
+    assert rows.tolist()[0] == [1.0, "red"]
+    assert rows.tolist()[2] == [4.0, "blue"]
+    assert np.isnan(rows[1, 0])
+    assert rows[1, 1] == 3.0
+    blocks = list(read_blocks(str(path), ["c", "b"], 2, block_rows=1, words=["b"]))
+    assert [block.rows.dtype for block in blocks] == [object, float, object]
+    with pytest.raises(CellError, match="row 1 of column 'b', found 'red'"):
+        list(read_blocks(str(path), ["b"], 1, words=[]))
+    with pytest.raises(CellError, match="row 2 of column 'c', found nan"):
+        list(read_blocks(str(path), ["c"], 1))
+    path.write_text("a,b\n1,red\n1e200,red\n")
+    with pytest.raises(CellError, match="row 2 of column 'a', found 1e\\+200, above 1e\\+150"):
+        list(read_blocks(str(path), ["a", "b"], 2, words=["b"]))
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("a,b", "has no column 'z', its columns are \\['a', 'b'\\]$"),
+        ("a|b", "its only one is 'a|b': columns must be separated by commas, .* not by '|'$"),
+        ("a b", "not by ' '$"),
+        ("a", "has no column 'z', its columns are \\['a'\\]$"),
+    ],
+)
+def test_a_column_that_is_missing_may_hide_behind_a_separator(tmp_path, head, message):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{head}\n1\n")
+    for options in ({}, {"keep": ["z"]}):
+        with pytest.raises(DataError, match=message.replace("|", "\\|")):
+            list(read_blocks(str(path), [] if options else ["z"], 1, **options))
+
+
+def test_a_matrix_has_no_column_to_keep(files):
+    with pytest.raises(DataError, match="has no column 'id', it is a matrix"):
+        list(read_blocks(str(files / "c.npy"), NAMES, 3, keep=["id"]))

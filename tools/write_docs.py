@@ -28,7 +28,13 @@ from pu_shift.paper.settings import DATASETS, METHODS, TABLES
 from pu_shift.report.results import Results, headlines, read_results
 
 REFERENCE = ROOT / "results" / "reference"
-FILLED = ("README.md", "docs/REPRODUCTION.md", "docs/SPEED.md", "docs/which_method.md")
+FILLED = (
+    "README.md",
+    "docs/REPRODUCTION.md",
+    "docs/SPEED.md",
+    "docs/which_method.md",
+    "results/protocol_search/README.md",
+)
 # Our models count as better than the printed ones from this mean difference on.
 BETTER = 2.0
 # Wrong test priors that the guide shows.
@@ -213,6 +219,22 @@ def estimated_block() -> str:
     )
 
 
+def short_list_block() -> str:
+    """Return the short list of protocols for the Ker models, each a mean over its seeds."""
+    table = pd.read_csv(ROOT / "results" / "protocol_search" / "short_list.csv")
+    means = table.drop(columns="seed").groupby(["widths", "rule"], sort=False).mean()
+    rows = []
+    for (widths, rule), part in means.iterrows():
+        shares = [
+            f"{part[f'{name}consistent']:.1%} · {part[f'{name}mean_abs_delta']:.2f}"
+            for name in ("", "DH-Ker ", "Sq-Ker ")
+        ]
+        errors = f"{part['mean_se']:.2f} · {part['paper_mean_se']:.2f}"
+        rows.append([widths, rule, *shares, errors])
+    head = ["widths", "taken", "both", "DH-Ker", "Sq-Ker", "standard error · printed"]
+    return markdown(head, rows)
+
+
 def speed_block() -> str:
     """Return the tables of the benchmarks."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -233,6 +255,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "asymmetric": asymmetric_block,
     "equivalence": equivalence_block,
     "estimated": estimated_block,
+    "short_list": short_list_block,
     "speed": speed_block,
 }
 

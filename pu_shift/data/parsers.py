@@ -133,7 +133,7 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     with np.errstate(over="ignore"):  # the caller rejects what is not finite
         blocks = [
             rows.astype(np.float32)
-            for rows in table.blocks(range(len(table.first)), (column, codes))
+            for rows in table.blocks(range(len(table.first)), {column: codes})
         ]
     if not blocks:
         raise DataError("has a header but no rows")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pu_shift import _checks
 
 METHODS = ("u/p uLSIF", "p/u uLSIF", "DH-Lin", "DH-Ker", "Sq-Lin", "Sq-Ker")
+KER_METHODS = ("DH-Ker", "Sq-Ker")
 # Mentioned in the paper's discussion, in none of its tables.
 EXTRA_METHODS = ("p/u uLSIF-Lin",)
 DATASETS = ("banana", "ijcnn1", "MNIST", "susy", "cod-rna", "magic")
@@ -107,6 +108,9 @@ TABLES = {
         TableSetting.shift(7, 0.8, 0.4, [0.4, 0.6, 0.8]),
     )
 }
+
+# Every π of the tables.
+TABLE_PRIORS = tuple(sorted({block.prior for table in TABLES.values() for block in table.blocks}))
 
 # Only these tables may guide a choice; the appendix shows what it is worth out of sample.
 GUIDES = (1, 2, 3)

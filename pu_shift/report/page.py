@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from html import escape
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pu_shift._html import embed_json, fill_template
 from pu_shift.paper.claims import NO_DATA, NOT, PARTLY, REPRODUCED, Verdict
 from pu_shift.paper.compare import headline
 from pu_shift.paper.protocol import STATED, Protocol
@@ -80,8 +80,7 @@ def render(results: Results, condition: Condition, surfaces: Surfaces | None = N
         "positive": POSITIVE_COLOUR,
         "negative": NEGATIVE_COLOUR,
     }
-    # One pass: nothing that was put in is looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+    return fill_template(_asset("page.html"), parts)
 
 
 def page_data(
@@ -123,12 +122,6 @@ def page_data(
         },
         "banana": None if surfaces is None else _banana(surfaces),
     }
-
-
-def embed_json(data: Any) -> str:
-    """Return JSON without any character that HTML could take for markup."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def chosen_values(values: pd.Series) -> str:

@@ -3,8 +3,8 @@
 import re
 
 import pandas as pd
-import protocol_search as search
 import pytest
+from protocol_search import ablation as search
 
 from pu_shift.paper.protocol import Protocol, load_protocol
 from pu_shift.paper.settings import BLOCK, METHODS

@@ -20,7 +20,7 @@ STUDIES = {
     module.STUDY.name: module.STUDY
     for module in (asymmetric, robustness, estimated_prior, class_prior)
 }
-SMALL = {"n_p": 60, "n_u": 200, "n_steps": 60, "ker_steps": 60, "n_centers": 20, "ker_centers": 20}
+SMALL = {"n_p": 60, "n_u": 200, "n_steps": 60, "n_centers": 20, "ker_centers": 20}
 
 
 @pytest.fixture

@@ -238,7 +238,7 @@ def test_estimators(gpu, classifier, tmp_path):
 def test_methods_of_the_paper(gpu, method):
     dataset = Dataset.of("both", np.concatenate([X_P, -X_P, X_U]), [1] * 60 + [-1] * 60 + [1] * 130)
     sample = draw(dataset, 0.3, 0.5, 30, 50, 40)
-    protocol = Protocol(n_steps=30, ker_steps=30, n_centers=15, ker_centers=15)
+    protocol = Protocol(n_steps=30, n_centers=15, ker_centers=15)
     accuracies = [
         [
             classifier.score(*sample.tests[0.5])

@@ -30,12 +30,11 @@ FAST = {
     "learning_rate": 1e-2,
     "n_batches": 2,
     "n_steps": 20,
-    "ker_steps": 20,
     "lin_lams": [0.0, 0.1],
     "ker_lams": [0.0, 0.1],
 }
 # The same with more steps, so that a run lasts long enough to be stopped in its middle.
-SLOW = {**FAST, "n_steps": 150, "ker_steps": 150}
+SLOW = {**FAST, "n_steps": 150}
 PROTOCOL = Protocol(**FAST)
 
 

@@ -88,7 +88,6 @@ def small_surfaces():
         n_centers=30,
         n_folds=2,
         n_steps=60,
-        ker_steps=60,
         lin_lams=(0.0,),
     )
     return banana_surfaces(protocol, size=25)

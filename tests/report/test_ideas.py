@@ -47,5 +47,5 @@ def test_rates_fall_with_the_level_and_tell_the_classes_apart():
 
 def test_a_prior_beyond_the_data_is_an_error_in_one_line():
     with pytest.raises(DataError, match="banana") as caught:
-        banana_surfaces(Protocol(n_steps=1, ker_steps=1), prior=0.97)
+        banana_surfaces(Protocol(n_steps=1), prior=0.97)
     assert "\n" not in str(caught.value)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import METHODS
 from pu_shift.priors import Condition
-from pu_shift.report.page import chosen_values, element, embed_json, page_data, render
+from pu_shift.report.page import chosen_values, element, page_data, render
 from pu_shift.report.results import headlines, read_results
 from tests.paper.simulate import results_folder, small_surfaces, trial, trials
 
@@ -112,18 +112,6 @@ def test_every_text_is_escaped_where_it_is_put_into_markup(text, value):
     page = Page(element("p", element("b", text), " ", text, data_value=value))
     assert [tag for tag, _ in page.elements] == ["p", "b"]
     assert page.of("p")[0]["data-value"] == value
-
-
-@given(st.recursive(st.text() | st.integers() | st.none(), lambda x: st.lists(x, max_size=3)))
-def test_embedded_json_is_the_same_data_without_markup(data):
-    text = embed_json(data)
-    assert json.loads(text) == data
-    assert not set(text) & set("<>&\u2028\u2029")
-
-
-def test_numbers_that_json_cannot_hold_are_refused():
-    with pytest.raises(ValueError, match="JSON"):
-        embed_json(float("nan"))
 
 
 def test_one_trial_has_neither_error_nor_verdict(tmp_path):

@@ -1,0 +1,269 @@
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const data = JSON.parse(byId("data").textContent);
+  const posteriors = Float64Array.from(data.posteriors);
+  const n = posteriors.length;
+  // The posterior at any prior has the same order: the most likely positive comes first.
+  const ranked = Uint32Array.from(posteriors.keys()).sort((a, b) => posteriors[b] - posteriors[a] || a - b);
+
+  /* ---- The theory: the same operations in the same order as pu_shift.priors. ---- */
+
+  function alphaUnif(prior, testPrior, alpha) {
+    const falsePositive = alpha * prior * (1 - testPrior);
+    return falsePositive / (falsePositive + (1 - alpha) * testPrior * (1 - prior));
+  }
+  function shiftPosterior(posterior, prior, testPrior) {
+    const positive = posterior * (testPrior / prior);
+    const negative = (1 - posterior) * ((1 - testPrior) / (1 - prior));
+    return positive / (positive + negative);
+  }
+  function decide({ testPrior, falseAlarm, miss }) {
+    const alpha = falseAlarm / (falseAlarm + miss);
+    const threshold = alphaUnif(data.prior, testPrior, alpha);
+    const probabilities = posteriors.map((value) => shiftPosterior(value, data.prior, testPrior));
+    const sums = { flagged: 0, falseAlarms: 0, misses: 0, positives: 0 };
+    probabilities.forEach((probability, i) => {
+      sums.positives += probability;
+      if (posteriors[i] > threshold) {
+        sums.flagged += 1;
+        sums.falseAlarms += 1 - probability;
+      } else {
+        sums.misses += probability;
+      }
+    });
+    const cost = falseAlarm * sums.falseAlarms + miss * sums.misses;
+    return { ...sums, alpha, threshold, probabilities, cost };
+  }
+
+  /* ---- Numbers as people read them ---- */
+
+  const format = (value, options) => new Intl.NumberFormat("en-GB", options).format(value);
+  const whole = (value) => format(value, { maximumFractionDigits: 0 });
+  const rough = (value) =>
+    format(value, value < 100 ? { maximumSignificantDigits: 3, maximumFractionDigits: 2, roundingPriority: "lessPrecision" } : { maximumFractionDigits: 0 });
+  // A number and its unit stay on one line.
+  const percent = (share) => `${rough(100 * share)}\u00a0%`;
+  const money = (value) => (data.unit ? `${rough(value)}\u00a0${data.unit}` : rough(value));
+  const per1000 = (value) => (1000 * value) / n;
+  const exact = (value) => String(Number(value.toPrecision(6)));
+
+  // Text goes in as text only: nothing of the data is ever parsed as HTML.
+  function set(id, text, value) {
+    byId(id).textContent = text;
+    if (value !== undefined) byId(id).dataset.value = JSON.stringify(value);
+  }
+
+  /* ---- The controls: a slider and a box each, which tell the same number ---- */
+
+  const largest = Math.max(data.falseAlarm, data.miss);
+  const least = Math.min(data.falseAlarm, data.miss);
+  const costRange = [Math.floor(Math.log10(least)) - 1, Math.ceil(Math.log10(largest)) + 2];
+  // Sliders of costs are logarithmic: what counts is how many times one cost is the other.
+  const cost = {
+    toSlider: (value) => Math.log10(value),
+    fromSlider: (place) => Number((10 ** place).toPrecision(2)),
+    toBox: (value) => value,
+    fromBox: (text) => text,
+    spoken: money,
+    allows: (value) => value > 0 && Number.isFinite(value),
+  };
+  const kinds = {
+    testPrior: {
+      id: "test-prior",
+      toSlider: (value) => 100 * value,
+      fromSlider: (place) => place / 100,
+      toBox: (value) => 100 * value,
+      fromBox: (value) => value / 100,
+      spoken: percent,
+      allows: (value) => value > 0 && value < 1,
+      wrong: "The share of positives must lie between 0 and 100 %.",
+    },
+    falseAlarm: { ...cost, id: "false-alarm", wrong: "The cost of a false alarm must be above 0." },
+    miss: { ...cost, id: "miss", wrong: "The cost of a miss must be above 0." },
+  };
+  const start = { testPrior: data.testPrior, falseAlarm: data.falseAlarm, miss: data.miss };
+  const state = { ...start };
+
+  function place(name, { slider = true, box = true } = {}) {
+    const kind = kinds[name];
+    if (slider) byId(kind.id).value = kind.toSlider(state[name]);
+    byId(kind.id).setAttribute("aria-valuetext", kind.spoken(state[name]));
+    if (box) byId(`${kind.id}-box`).value = exact(kind.toBox(state[name]));
+    byId(`${kind.id}-box`).removeAttribute("aria-invalid");
+  }
+  for (const [name, kind] of Object.entries(kinds)) {
+    const slider = byId(kind.id);
+    const box = byId(`${kind.id}-box`);
+    if (name !== "testPrior") [slider.min, slider.max] = costRange;
+    slider.addEventListener("input", () => {
+      state[name] = kind.fromSlider(slider.valueAsNumber);
+      place(name, { slider: false });
+      show();
+    });
+    box.addEventListener("input", () => {
+      const value = kind.fromBox(box.valueAsNumber);
+      if (!kind.allows(value)) {
+        box.setAttribute("aria-invalid", "true");
+        set("wrong", `${kind.wrong} The page still shows ${kind.spoken(state[name])}.`);
+        return;
+      }
+      state[name] = value;
+      place(name, { box: false });
+      show();
+    });
+  }
+  byId("reset").addEventListener("click", () => {
+    Object.assign(state, start);
+    for (const name of Object.keys(kinds)) place(name);
+    show();
+  });
+
+  /* ---- The histogram ---- */
+
+  const BINS = 40;
+  const SVG = "http://www.w3.org/2000/svg";
+  function svg(tag, attributes, ...children) {
+    const node = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+  function histogram({ probabilities, threshold, alpha, flagged }) {
+    const counts = Array.from({ length: BINS }, () => [0, 0]);
+    probabilities.forEach((probability, i) => {
+      const bin = Math.min(Math.floor(probability * BINS), BINS - 1);
+      counts[bin][posteriors[i] > threshold ? 1 : 0] += 1;
+    });
+    // Drawn as wide as it is shown, so that its letters have the size of the page's.
+    const width = Math.max(byId("histogram").clientWidth, 260);
+    const [height, left, right, top, bottom] = [250, 46, 24, 24, 40];
+    const highest = Math.max(...counts.map(([rest, above]) => rest + above));
+    const x = (value) => left + value * (width - left - right);
+    // Square roots: beside thousands of clear cases a few doubtful ones can still be seen.
+    const y = (count) => height - bottom - Math.sqrt(count / highest) * (height - top - bottom);
+    const root = svg("svg", {
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": `Histogram of the probability to be positive: ${whole(flagged)} of ${whole(n)} cases lie above the threshold ${percent(alpha)}`,
+    });
+    for (const count of ticks(highest)) {
+      root.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(count), y2: y(count) }));
+      root.append(svg("text", { x: left - 6, y: y(count) + 4, "text-anchor": "end" }, whole(count)));
+    }
+    for (const share of width < 420 ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]) {
+      root.append(svg("text", { x: x(share), y: height - bottom + 16, "text-anchor": "middle" }, `${whole(100 * share)} %`));
+    }
+    root.append(svg("text", { x: x(0.5), y: height - 6, "text-anchor": "middle" }, "probability to be positive, at the share you set"));
+    root.append(svg("text", { x: 2, y: 12 }, "cases (square-root scale)"));
+    counts.forEach(([rest, above], bin) => {
+      const bar = (kind, from, to) =>
+        to > from && root.append(svg("rect", { class: kind, x: x(bin / BINS) + 0.5, width: x(1 / BINS) - x(0) - 1, y: y(to), height: y(from) - y(to), "data-count": to - from }));
+      bar("bar", 0, rest);
+      bar("bar flagged", rest, rest + above);
+    });
+    root.append(svg("line", { class: "threshold", x1: x(alpha), x2: x(alpha), y1: top - 6, y2: height - bottom }));
+    const end = alpha > 0.6;
+    root.append(svg("text", { class: "threshold-label", x: x(alpha) + (end ? -6 : 6), y: top + 4, "text-anchor": end ? "end" : "start" }, `flag above ${percent(alpha)}`));
+    byId("histogram").replaceChildren(root);
+  }
+  function ticks(highest) {
+    // 1, 2, 5, 10, …: as many of them as stand apart on a square-root scale.
+    const values = [];
+    for (let power = 1; power <= highest; power *= 10) values.push(power, 2 * power, 5 * power);
+    const kept = [];
+    for (const value of [...values.filter((item) => item <= highest), 0].sort((a, b) => b - a)) {
+      if (!kept.length || Math.sqrt(kept.at(-1) / highest) - Math.sqrt(value / highest) > 0.14) kept.push(value);
+    }
+    return kept;
+  }
+
+  /* ---- The list ---- */
+
+  const SHOWN = 10;
+  const columns = ["row", ...data.keep.map((column) => column.name), "probability", "label"];
+  const named = (i) => [i + 1, ...data.keep.map((column) => column.values[i])];
+  const entry = (i, { probabilities, threshold }) => [
+    ...named(i),
+    exact(probabilities[i]),
+    posteriors[i] > threshold ? 1 : -1,
+  ];
+  function row(tag, cells) {
+    const line = document.createElement("tr");
+    for (const text of cells) {
+      const cell = document.createElement(tag);
+      if (tag === "th") cell.scope = "col";
+      cell.textContent = text;
+      line.append(cell);
+    }
+    return line;
+  }
+  byId("list").tHead.append(row("th", columns.slice(0, -1)));
+  function list(result) {
+    const first = Array.from(ranked.subarray(0, Math.min(result.flagged, SHOWN)));
+    const lines = first.map((i) => row("td", [...named(i), percent(result.probabilities[i])]));
+    byId("list").tBodies[0].replaceChildren(...lines);
+    byId("list").hidden = !result.flagged;
+    byId("download").disabled = !result.flagged;
+    set(
+      "list-note",
+      !result.flagged ? "No case is worth flagging here."
+        : result.flagged > SHOWN ? `The ${SHOWN} most likely positives of ${whole(result.flagged)}; the file has all of them.`
+          : "The most likely positive comes first.",
+    );
+  }
+  const quoted = (value) => (/[",\r\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  function download(name, chosen) {
+    const result = decide(state);
+    const lines = [columns, ...Array.from(chosen(result), (i) => entry(i, result))];
+    const text = lines.map((cells) => `${cells.map(quoted).join(",")}\n`).join("");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+  byId("download").addEventListener("click", () => download("flagged.csv", ({ flagged }) => ranked.subarray(0, flagged)));
+  byId("download-all").addEventListener("click", () => download("cases.csv", () => posteriors.keys()));
+
+  /* ---- All of it ---- */
+
+  const shell = (name) => (/^[\w./-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
+  const compared = (times) =>
+    times === 1 ? "Both errors cost the same"
+      : times > 1 ? `A miss costs ${rough(times)} times as much as a false alarm`
+        : `A false alarm costs ${rough(1 / times)} times as much as a miss`;
+  let announce = 0;
+  function show() {
+    const result = decide(state);
+    const { alpha, flagged, falseAlarms, misses, positives } = result;
+    set("wrong", "");
+    set("rule", `${compared(state.miss / state.falseAlarm)}: flag a case if its probability to be positive is above ${percent(alpha)}.`, alpha);
+    set("flagged", whole(flagged), flagged);
+    set("flagged-note", `of ${whole(n)}, that is ${percent(flagged / n)}`);
+    set("false-alarms", rough(falseAlarms), falseAlarms);
+    set("false-alarms-note", `${rough(per1000(falseAlarms))} per 1,000 cases`, per1000(falseAlarms));
+    set("misses", rough(misses), misses);
+    set("misses-note", `${rough(per1000(misses))} per 1,000 cases`, per1000(misses));
+    set("cost", money(result.cost), result.cost);
+    set("cost-note", `${money(per1000(result.cost))} per 1,000 cases`, per1000(result.cost));
+    set("constants", `To flag no case would cost ${money(state.miss * positives)}, to flag all of them ${money(state.falseAlarm * (n - positives))}.`);
+    const mean = positives / n;
+    const odd = Math.abs(mean - state.testPrior) > Math.max(0.05, 0.25 * Math.min(state.testPrior, 1 - state.testPrior));
+    byId("doubt").hidden = !odd;
+    set("doubt", `These cases contradict that share: with ${percent(state.testPrior)} positives their probabilities should average to it, but the mean is ${percent(mean)}. Is the share of positives right?`, mean);
+    const keep = data.keep.map((column) => `--keep ${shell(column.name)} `).join("");
+    set("command", `pu-shift predict ${shell(data.model)} ${shell(data.data)} ${keep}--test-prior ${exact(state.testPrior)} --alpha ${exact(alpha)} --out predictions.csv`);
+    set("live", `${whole(flagged)} flagged · cost ${money(result.cost)}`);
+    histogram(result);
+    list(result);
+    // Screen readers hear where a slider stops, not every step on its way.
+    clearTimeout(announce);
+    announce = setTimeout(() => set("summary", `${whole(flagged)} of ${whole(n)} cases flagged, ${rough(falseAlarms)} false alarms and ${rough(misses)} missed cases expected, cost ${money(result.cost)}`), 400);
+  }
+  for (const unit of document.querySelectorAll(".unit")) unit.textContent = data.unit;
+  for (const name of Object.keys(kinds)) place(name);
+  window.addEventListener("resize", () => histogram(decide(state)));
+  show();
+  document.documentElement.dataset.ready = "true";
+})();
