@@ -232,6 +232,14 @@ def speed_block() -> str:
     return render(json.loads(results)).strip()
 
 
+def practice_block() -> str:
+    """Return the tables of the benchmark of practice."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from practice import read, render
+
+    return render(read(ROOT / "benchmarks" / "practice.json")).strip()
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "seen": seen_block,
     "headline": headline_block,
@@ -244,6 +252,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "equivalence": equivalence_block,
     "estimated": estimated_block,
     "speed": speed_block,
+    "practice": practice_block,
 }
 
 
