@@ -316,6 +316,20 @@ def render(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the columns' names, and a line of JSON for each row."""
+    lines = [json.dumps(list(row.values()), ensure_ascii=False) for row in rows]
+    columns = json.dumps(list(rows[0]))
+    text = f'{{"columns": {columns}, "rows": [\n' + ",\n".join(lines) + "\n]}\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return what :func:`write` wrote."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return [dict(zip(content["columns"], row)) for row in content["rows"]]
+
+
 def main(argv: list[str] | None = None) -> int:
     """Measure, write and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -333,8 +347,7 @@ def main(argv: list[str] | None = None) -> int:
                 rows += list(measure(name, seed, options.rows, others))
             print(f"{name}, seed {seed}", file=sys.stderr)
             # At once: a later one may be interrupted.
-            text = json.dumps({"rows": rows}, indent=0, ensure_ascii=False)
-            options.out.write_text(text + "\n", encoding="utf-8")
+            write(options.out, rows)
     print(render(rows), end="")
     return 0
 
