@@ -126,7 +126,7 @@ test-oldest: ## run the tests with the oldest supported versions of everything
 	$(call PIP_INSTALL,$(OLDEST),-c requirements/oldest.txt -e '.[dev]')
 	$(OLDEST)/bin/python -m pytest $(ARGS)
 
-chaos: $(STAMP) ## hurt runs on purpose and count what they survive (about 20 minutes)
+chaos: $(STAMP) ## hurt runs on purpose and count what they survive (about 30 minutes)
 	$(BIN)/python tools/chaos.py $(ARGS)
 
 fuzz: ## feed the file parsers made-up bytes, with atheris (RUNS=... per parser)

@@ -30,6 +30,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pu_shift import Condition, DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.data import NAMES
+from pu_shift.data import load as load_dataset
 from pu_shift.priors import shift_posterior
 from pu_shift.ratio_models import odds_ratio
 
@@ -44,6 +46,9 @@ Predict = Callable[[np.ndarray], np.ndarray]
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return features, and which rows are positive."""
+    if name in NAMES:
+        dataset = load_dataset(name)
+        return np.asarray(dataset.X, dtype=np.float64), np.asarray(dataset.y) > 0
     n = {"n_samples": N_GENERATED, "random_state": 0}
     clusters = {"n_informative": 8, "n_redundant": 0, "n_clusters_per_class": 8}
     makers: dict[str, Callable[[], Any]] = {
@@ -316,11 +321,25 @@ def render(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the columns' names, and a line of JSON for each row."""
+    lines = [json.dumps(list(row.values()), ensure_ascii=False) for row in rows]
+    columns = json.dumps(list(rows[0]))
+    text = f'{{"columns": {columns}, "rows": [\n' + ",\n".join(lines) + "\n]}\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return what :func:`write` wrote."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return [dict(zip(content["columns"], row)) for row in content["rows"]]
+
+
 def main(argv: list[str] | None = None) -> int:
     """Measure, write and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="draws of each dataset (default: 3)")
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=DATASETS)
+    parser.add_argument("--datasets", nargs="+", choices=(*DATASETS, *NAMES), default=DATASETS)
     parser.add_argument("--rows", type=int, default=500, help="positives at most (default: 500)")
     parser.add_argument("--out", type=Path, default=HERE / "practice.json")
     options = parser.parse_args(argv)
@@ -333,8 +352,7 @@ def main(argv: list[str] | None = None) -> int:
                 rows += list(measure(name, seed, options.rows, others))
             print(f"{name}, seed {seed}", file=sys.stderr)
             # At once: a later one may be interrupted.
-            text = json.dumps({"rows": rows}, indent=0, ensure_ascii=False)
-            options.out.write_text(text + "\n", encoding="utf-8")
+            write(options.out, rows)
     print(render(rows), end="")
     return 0
 

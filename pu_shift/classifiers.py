@@ -865,10 +865,11 @@ class RiskMinimizationClassifier(_PUClassifier):
         Examples
         --------
         >>> rng = np.random.default_rng(0)
-        >>> X_p, X_u = rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))
+        >>> X_p, X_n = rng.normal(2.0, 1.0, (99, 1)), rng.normal(-2.0, 1.0, (180, 1))
+        >>> X_u = np.concatenate([rng.normal(2.0, 1.0, (120, 1)), X_n])
         >>> months = [{"test_prior": 0.1}, {"test_prior": 0.9}]
         >>> fitted = RiskMinimizationClassifier(prior=0.4, n_steps=300).fit_many(X_p, X_u, months)
-        >>> [classifier.predict([[0.5]]).tolist() for classifier in fitted]
+        >>> [classifier.predict([[0.0]]).tolist() for classifier in fitted]
         [[-1], [1]]
         """
         self._check_options()

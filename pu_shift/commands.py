@@ -257,7 +257,9 @@ def _fit_options(parser: argparse.ArgumentParser) -> None:
         "--non-negative", action="store_true", help="of --method risk only: non-negative correction"
     )
     parser.add_argument(
-        "--no-scale", action="store_true", help="do not scale the features to unit variance"
+        "--no-scale",
+        action="store_true",
+        help="do not scale the features to unit variance (an average of ratios scales by itself)",
     )
     parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU (default)")
     parser.add_argument(
@@ -398,6 +400,7 @@ def _fit(options: argparse.Namespace) -> int:
             loss=options.loss or "squared",
             basis=options.basis or "gaussian",
             correction="ascent" if options.non_negative else "auto",
+            scaling=None,  # the command's own, or none
         )
     scaler = None if options.no_scale else StandardScaler()
     with _stage("fitting"):

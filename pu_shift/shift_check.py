@@ -17,12 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.stats import mannwhitneyu
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from pu_shift._checks import open_unit, positive_int
+from pu_shift._checks import open_unit, positive_int, shown
 from pu_shift._seeds import Seed, child
+from pu_shift.classifiers import DensityRatioClassifier
+from pu_shift.kernels import as_rows
 
 N_BINS, N_THETAS = 100, 101
 # Rows of each sample that the classifier of old against new rows is made of.
@@ -121,10 +124,10 @@ def check_shift(
     """
     level = open_unit("level", level)
     n_bootstrap = positive_int("n_bootstrap", n_bootstrap, least=20)
+    prior = _prior_of(classifier)
     if (X_p is None) != (X_u is None):
         raise ValueError("X_p and X_u must be given together")
-    prior = classifier.condition.prior
-    new = _p_over_u(classifier, X_new)
+    new = _p_over_u(classifier, "X_new", X_new)
     if len(new) < 20:
         raise ValueError(f"X_new must have at least 20 rows, got {len(new)}")
     counts = _counts(*_reference(classifier, X_p, X_u), new)
@@ -182,7 +185,7 @@ def check_positives(
     >>> check_positives(classifier) > 0.05, check_positives(classifier.set_params(prior=0.6)) < 0.05
     (True, True)
     """
-    prior = classifier.condition.prior
+    prior = _prior_of(classifier)
     p, u = _counts(*_reference(classifier, X_p, X_u))
     rng = np.random.default_rng(child(seed, 0))
 
@@ -201,7 +204,15 @@ def check_positives(
     return float((1.0 + (by_chance >= seen.max()).sum()) / (len(by_chance) + 1.0))
 
 
-def _p_over_u(classifier: Any, X: Any) -> np.ndarray:
+def _prior_of(classifier: Any) -> float:
+    if not isinstance(classifier, DensityRatioClassifier):
+        raise ValueError(f"classifier must be a DensityRatioClassifier, got {shown(classifier)}")
+    return classifier.condition.prior
+
+
+def _p_over_u(classifier: Any, name: str, X: Any) -> np.ndarray:
+    if not issparse(X):
+        as_rows(name, X)  # in one line, unlike scikit-learn's
     ratio = classifier.predict_ratio(X)
     return ratio if classifier.direction == "p/u" else 1.0 / np.maximum(ratio, 1e-12)
 
@@ -215,7 +226,7 @@ def _reference(classifier: Any, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndar
         raise ValueError(
             "X_p and X_u must be given, for the classifier keeps no ratios of its own rows"
         )
-    return _p_over_u(classifier, X_p), _p_over_u(classifier, X_u)
+    return _p_over_u(classifier, "X_p", X_p), _p_over_u(classifier, "X_u", X_u)
 
 
 def _counts(*ratios: np.ndarray) -> list[np.ndarray]:
@@ -248,7 +259,7 @@ def _tell_apart(X_new: Any, X_p: Any, X_u: Any, theta: float, seed: Seed) -> flo
     rng = np.random.default_rng(seed)
     X_new, X_p, X_u = (
         X[rng.permutation(len(X))[:MAX_ROWS]]
-        for X in (np.asarray(rows, dtype=np.float64) for rows in (X_new, X_p, X_u))
+        for X in (as_rows("X_new", X_new), as_rows("X_p", X_p), as_rows("X_u", X_u))
     )
     one, other, share = (X_new, X_u, theta) if theta >= 0.0 else (X_u, X_new, theta / (theta - 1.0))
     # Without replacement: a row drawn twice would be known by heart.

@@ -20,6 +20,8 @@ from pu_shift import (
     PURiskScorer,
     RiskMinimizationClassifier,
     candidates,
+    check_positives,
+    check_shift,
     data,
     estimate_prior,
     estimate_test_prior,
@@ -86,12 +88,13 @@ def score(**arguments):
 RATIO = {"prior": 0.4, "test_prior": 0.5, "alpha": 0.4, "direction": "p/u", "basis": "gaussian"}
 RATIO = {**RATIO, "n_centers": 5, "widths": [1.0, 2.0], "lams": [0.1, 1.0], "n_folds": 2}
 RATIO = {**RATIO, "selection": "kfold", "clip_coefficients": False, "gpu": -1, "random_state": 0}
-RATIO = {**RATIO, "width_factors": [0.5, 1.0]}
+RATIO = {**RATIO, "width_factors": [0.5, 1.0], "estimator": "ulsif", "pos_label": None}
 RISK = {"prior": 0.4, "test_prior": 0.5, "alpha": 0.4, "loss": "squared", "basis": "linear"}
 RISK = {**RISK, "correction": None, "n_centers": 5, "lams": [0.0, 0.1], "n_folds": 2, "gpu": -1}
 RISK = {**RISK, "criterion": "surrogate", "n_steps": 3, "n_batches": 2, "learning_rate": 0.1}
 RISK = {**RISK, "nn_beta": 0.0, "nn_gamma": 1.0, "random_state": 0, "widths": [1.0]}
 RISK = {**RISK, "width_factors": [1.0]}
+RISK = {**RISK, "scaling": "auto", "safe": False}
 FITTED = DensityRatioClassifier(0.4, widths=1.0, lams=0.1).fit_pu(P, U)
 TRAINED_RISK = ("condition", "loss", "kind", "correction", "beta", "gamma")
 TRAINING = {"condition": Condition(0.3, 0.5), "loss": "squared", "lam": 0.1, "n_steps": 3}
@@ -104,6 +107,22 @@ CALLS = {
     "Condition.classify_ratio": (
         Condition(0.3, 0.5).classify_ratio,
         {"ratio": P[:, 0], "direction": "p/u"},
+    ),
+    "Condition.from_costs": (
+        Condition.from_costs,
+        {"prior": 0.3, "test_prior": 0.5, "false_positive": 5, "false_negative": 200},
+    ),
+    "Condition.expected_cost": (
+        Condition(0.3, 0.5).expected_cost,
+        {"posterior": np.array([0.1, 0.9]), "false_positive": 5, "false_negative": 200, "cases": 9},
+    ),
+    "check_shift": (
+        partial(check_shift, FITTED),
+        {"X_new": U, "X_p": P, "X_u": U, "level": 0.05, "n_bootstrap": 20, "seed": 0},
+    ),
+    "check_positives": (
+        partial(check_positives, FITTED),
+        {"X_p": P, "X_u": U, "n_bootstrap": 20, "seed": 0},
     ),
     "alpha_from_test_prior": (priors.alpha_from_test_prior, {"prior": 0.3, "test_prior": 0.5}),
     "test_prior_from_alpha": (priors.test_prior_from_alpha, {"prior": 0.3, "alpha": 0.5}),

@@ -380,7 +380,7 @@ class TestClassifiers:
         X_p, X_u = (X.astype(dtype) for X in hard_data(name))
         options = {"n_centers": 20, "basis": "gaussian"}
         if make is RiskMinimizationClassifier:
-            options["n_steps"] = 60
+            options.update(n_steps=60, safe=False)
         classifier = make(0.4, 0.6, **options).fit_pu(X_p, X_u)
         scores = classifier.decision_function(X_u)
         assert scores.dtype == dtype
@@ -393,10 +393,16 @@ class TestClassifiers:
     def test_the_gaussian_basis_has_no_unit(self, factor):
         X_p, X_u = samples()
         for make, options in (
-            (DensityRatioClassifier, {}),
+            (DensityRatioClassifier, {"estimator": "ulsif"}),
             (
                 RiskMinimizationClassifier,
-                {"basis": "gaussian", "n_steps": 60, "n_centers": 20, "safe": False},
+                {
+                    "basis": "gaussian",
+                    "n_steps": 60,
+                    "n_centers": 20,
+                    "scaling": None,
+                    "safe": False,
+                },
             ),
         ):
             plain = make(0.4, 0.6, **options).fit_pu(X_p, X_u)
@@ -406,7 +412,9 @@ class TestClassifiers:
     @pytest.mark.parametrize("make", [DensityRatioClassifier, RiskMinimizationClassifier])
     def test_single_precision_decides_like_double(self, make):
         X_p, X_u = samples(n_p=200, n_u=600)
-        options = {} if make is DensityRatioClassifier else {"basis": "gaussian", "n_steps": 200}
+        options = {"basis": "gaussian", "n_steps": 200}
+        if make is DensityRatioClassifier:
+            options = {"estimator": "ulsif"}
         probabilities = [
             make(0.4, 0.6, **options).fit_pu(X_p.astype(t), X_u.astype(t)).predict_proba(X_u)
             for t in DTYPES
@@ -465,7 +473,9 @@ class TestScale:
 @pytest.mark.parametrize("make", [DensityRatioClassifier, RiskMinimizationClassifier])
 def test_the_gaussian_basis_bears_any_scale_that_its_precision_holds(make):
     X_p, X_u = samples()
-    options = {} if make is DensityRatioClassifier else {"n_steps": 60, "safe": False}
+    options = {"n_steps": 60, "scaling": None, "safe": False}
+    if make is DensityRatioClassifier:
+        options = {"estimator": "ulsif"}
     plain, tiny, far = (
         make(0.4, basis="gaussian", **options).fit_pu(*rows).decision_function(rows[1])
         for rows in ((X_p, X_u), (1e-30 * X_p, 1e-30 * X_u), (X_p + 1e8, X_u + 1e8))
@@ -474,7 +484,9 @@ def test_the_gaussian_basis_bears_any_scale_that_its_precision_holds(make):
     close(far, plain, 1e-3)
     for change in (lambda X: 1e-30 * X, lambda X: X + 1e8):
         with pytest.raises(ValueError, match=r"\A[^\n]*[Ss]cale (the|such) features[^\n]*\Z"):
-            make(0.4, basis="gaussian").fit_pu(*(change(X).astype(np.float32) for X in (X_p, X_u)))
+            make(0.4, basis="gaussian", **options).fit_pu(
+                *(change(X).astype(np.float32) for X in (X_p, X_u))
+            )
 
 
 class TestClassPrior:

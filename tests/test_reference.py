@@ -1,5 +1,6 @@
 """The committed reference run: complete, consistent with itself, and reproducible here."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_every_cell_has_ten_trials_made_with_the_protocol(folder, number, seed):
     expected = [(*cell, trial) for cell in TABLES[number].cells() for trial in range(10)]
     found = trials[[*CELL, "trial"]].itertuples(index=False, name=None)
     assert sorted(found) == sorted(expected)
-    run = pd.read_json(folder / "run.json", typ="series")
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     assert run["protocol"] == Protocol().as_dict()
     assert run["seed"] == seed
     assert run["finished"]

@@ -403,7 +403,7 @@ def links_and_pipes(bench: Bench, count: int) -> Tries:
         if path.is_dir():
             shutil.rmtree(path)
         else:
-            path.unlink()
+            path.unlink(missing_ok=True)
         if kind == "pipe":
             os.mkfifo(path)
         else:

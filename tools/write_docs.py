@@ -238,19 +238,28 @@ def short_list_block() -> str:
     return markdown(head, rows)
 
 
-def benchmark_block(module: str, results: str, key: str | None = None) -> str:
-    """Return the tables that a module of benchmarks/ makes of its results."""
+def from_benchmarks(module: str) -> Any:
+    """Import a module of benchmarks/."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
-    content = json.loads((ROOT / "benchmarks" / results).read_text(encoding="utf-8"))
-    rows = content if key is None else content[key]
-    return importlib.import_module(module).render(rows).strip()
+    return importlib.import_module(module)
+
+
+def speed_block() -> str:
+    """Return the tables of the benchmarks of speed."""
+    results = (ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8")
+    return from_benchmarks("report").render(json.loads(results)).strip()
+
+
+def practice_block() -> str:
+    """Return the tables of the benchmark of practice."""
+    practice = from_benchmarks("practice")
+    return practice.render(practice.read(ROOT / "benchmarks" / "practice.json")).strip()
 
 
 def priors_block(name: str) -> str:
     """Return one of the tables of how well priors are estimated."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
     results = json.loads((ROOT / "benchmarks" / "priors.json").read_text(encoding="utf-8"))
-    return importlib.import_module("priors").render({name: results[name]}).strip()
+    return from_benchmarks("priors").render({name: results[name]}).strip()
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -268,8 +277,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "priors": lambda: priors_block("prior"),
     "test_priors": lambda: priors_block("test_prior"),
     "calibration": lambda: priors_block("calibration"),
-    "speed": lambda: benchmark_block("report", "results.json"),
-    "practice": lambda: benchmark_block("practice", "practice.json", "rows"),
+    "speed": speed_block,
+    "practice": practice_block,
 }
 
 

@@ -210,4 +210,4 @@ def test_the_command_line(tmp_path, capsys):
         in capsys.readouterr().err
     )
     assert main([str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith(f"cannot read {tmp_path / 'trials.csv'}: No such")
+    assert capsys.readouterr().err.startswith(f"{tmp_path} is not a folder of results")

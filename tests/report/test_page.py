@@ -159,7 +159,7 @@ def test_the_noise_ceiling_stands_beside_every_share(results):
     assert f"<span>ceiling {ceiling}</span>" in shares[3 * len(METHODS) + 2]
 
 
-def test_the_protocol_tells_stated_from_chosen_changed_and_unknown(tmp_path):
+def test_the_protocol_tells_stated_from_fitted_changed_and_unknown(tmp_path):
     protocol = Protocol(n_centers=77)
     folder = results_folder(tmp_path, {"table1": pd.DataFrame([trial()])}, protocol)
     path = folder / "table1" / "run.json"
@@ -172,7 +172,7 @@ def test_the_protocol_tells_stated_from_chosen_changed_and_unknown(tmp_path):
         return re.search(rf"<code>{name}</code>.*?</tr>", text)[0]
 
     assert "stated in the paper" in row("n_p")
-    assert "> chosen<" in row("counts")
+    assert "> fitted to Tables 1–3<" in row("counts")
     assert "> changed<" in row("n_centers")
     assert "77" in row("n_centers")
     assert "not known to this version" in row("of_old")
