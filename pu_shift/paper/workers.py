@@ -121,6 +121,9 @@ def on_cluster(
         while pending:
             try:
                 ended = wait(pending, timeout=LOOK_EVERY, return_when="FIRST_COMPLETED")
+                future = next(iter(ended.done))
+                # Its result is fetched by way of the scheduler, which may have frozen since.
+                result = future.result(timeout=LOOK_EVERY)
             except (TimeoutError, asyncio.TimeoutError):
                 trouble = _trouble(client)
                 if not trouble:
@@ -133,9 +136,9 @@ def on_cluster(
                 else:
                     _LOG.info("the cluster %s, %d training sets wait", trouble, len(pending))
                 continue
-            well, pending = time.monotonic(), ended.not_done
-            for future in ended.done:
-                yield future.result()
+            well = time.monotonic()
+            pending.discard(future)
+            yield result
     except (KilledWorker, CancelledError, CommClosedError) as error:
         raise _died(error) from error
 
