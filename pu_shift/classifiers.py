@@ -484,9 +484,9 @@ class DensityRatioClassifier(_PUClassifier):
         if list(candidates) in (["ulsif"], ["kliep"]):
             (name,) = candidates
             with chainer.using_device(device):
-                on_p, on_u = device.send((X_p, X_u))
-                ratio = self._kernel_ratio(name, on_p, on_u, seed)
-                sums = self._held_out_sums(ratio, on_p, on_u, child(seed, 8))
+                P, U = device.send((X_p, X_u))
+                ratio = self._kernel_ratio(name, P, U, seed)
+                sums = self._held_out_sums(ratio, P, U, child(seed, 8))
             score = float(ratio.scores.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = None

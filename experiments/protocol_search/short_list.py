@@ -107,14 +107,14 @@ def chosen(scores: pd.DataFrame, widths: Sequence[float], how: str, by: list[str
 
 
 def judged(trials: pd.DataFrame) -> dict[str, float]:
-    """Return share of consistent cells, mean |Δ| and mean standard error, of all and by loss."""
+    """Return share of consistent cells, mean |Δ| (also by method and dataset) and mean SE."""
     printed = pd.concat([load_paper_table(number) for number in GUIDES])
     cells = compare(summarize(trials), printed)
     total = headline(cells)
     figures = {"consistent": total.consistent, "mean_abs_delta": total.mean_abs_delta}
-    for method, part in total.by_method.iterrows():
-        figures[f"{method} consistent"] = part["consistent"]
-        figures[f"{method} mean_abs_delta"] = part["mean_abs_delta"]
+    for group, part in pd.concat([total.by_method, total.by_dataset]).iterrows():
+        figures[f"{group} consistent"] = part["consistent"]
+        figures[f"{group} mean_abs_delta"] = part["mean_abs_delta"]
     return {**figures, "mean_se": cells["se"].mean(), "paper_mean_se": cells["paper_se"].mean()}
 
 

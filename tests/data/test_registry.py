@@ -64,9 +64,8 @@ def test_a_cut_copy_is_rejected(name, tmp_path, monkeypatch):
     with open(mine / copy.paths[0].name, "r+b") as file:
         file.truncate(copy.paths[0].stat().st_size * 2 // 3)
     monkeypatch.setenv("PU_SHIFT_DATA", str(mine))
-    with pytest.raises(
-        loading.DataError, match=r"rejected .*(expected|corrupt|is not|needs a finite number)"
-    ):
+    told = r"rejected .*(expected|corrupt|is not|needs a finite number)"
+    with pytest.raises(loading.DataError, match=told):
         load(name, offline=True)
 
 
