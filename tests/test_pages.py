@@ -111,6 +111,7 @@ def namespace(tmp_path, monkeypatch):
         "X_positive": X_p,
         "X_unlabelled": X_u,
         "X_new": X_new,
+        "X_test": mixture(100, 0.7, np.random.default_rng(2), gap=4.0, d=2)[0],
         "X": np.concatenate([X_p, X_u]),
         "y": np.repeat([1, 0], [len(X_p), len(X_u)]),
         "__name__": "page",
