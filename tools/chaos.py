@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -41,7 +41,7 @@ sys.path.insert(0, str(ROOT))
 from pu_shift import data
 from pu_shift._files import KILL_AT
 from pu_shift.data import registry
-from pu_shift.paper import runner
+from pu_shift.paper import runner, workers
 from pu_shift.paper.scripts import table_main
 from pu_shift.paper.store import OUTPUTS, StoreError
 from tests import stand_ins
@@ -341,15 +341,24 @@ def corrupt_trials(bench: Bench, count: int) -> Tries:
         (out / "sets" / "earlier.json").unlink(missing_ok=True)
 
 
-def killed_at(step: int, bench: Bench, out: Path, *more: object) -> bool:
-    """Run a small table in a copy of this process that kills itself before a step on the disk."""
+def forked(run: Callable[[], int]) -> int:
+    """Start a copy of this process that runs a function; return its id."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
         child = os.fork()
     if child == 0:
+        os._exit(run())
+    return child
+
+
+def killed_at(step: int, bench: Bench, out: Path, *more: object) -> bool:
+    """Run a small table in a process that kills itself before a step on the disk."""
+
+    def run() -> int:
         os.environ[KILL_AT] = str(step)
-        os._exit(run_here(bench, out, str(bench.rows), *more)[0])
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return run_here(bench, out, str(bench.rows), *more)[0]
+
+    status = os.waitstatus_to_exitcode(os.waitpid(forked(run), 0)[1])
     if status not in (0, -signal.SIGKILL):
         raise SystemExit(f"a run that was to be killed at step {step} ended with {status}")
     return status != 0
@@ -552,16 +561,28 @@ def frozen_clusters(bench: Bench, count: int) -> Tries:
         folder = bench.folder / f"frozen{number}"
         folder.mkdir()
         with Cluster(folder, workers=2) as cluster:
-            process = bench.start(out, "--cluster", cluster.address)
-            wait_for(lambda out=out: (out / "sets").exists(), process)
+
+            def run(out: Path = out, folder: Path = folder, address: str = cluster.address) -> int:
+                many = ("--trials", 1000, "--cluster", address)
+                # Long enough for workers to come on a busy machine, and not for minutes.
+                with mock.patch.object(workers, "PATIENCE", 30.0):
+                    status, errors = run_here(bench, out, str(bench.rows), *many)
+                (folder / "said").write_text(errors, encoding="utf-8")
+                return status
+
+            child = forked(run)
+            wait_for(lambda out=out: (out / "sets").exists())
             if number % 2 == 0:
                 cluster.scheduler.send_signal(signal.SIGSTOP)
             else:
                 for worker in cluster.workers:
                     worker.kill()
-            status, errors = ended(process, 300)
-        problem = not_one_line(status, errors, "the cluster has ") if status else errors
-        yield problem or bench.lost(out, finished(out)) or bench.resumed(out)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        problem = not_one_line(status, (folder / "said").read_text("utf-8").strip(), "the cluster ")
+        before = finished(out)
+        status, errors = run_here(bench, out, str(bench.rows))
+        problem = problem or errors or (f"status {status}" if status else "")
+        yield problem or ("a trial is lost" if before - finished(out) else "")
 
 
 def two_at_once(bench: Bench, count: int) -> Tries:

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 # cluster that is at work, and that it may be without workers or without an answer.
 CONNECT_TIMEOUT = 20.0
 LOOK_EVERY = 5.0
-PATIENCE = 60.0
+PATIENCE = 300.0
 _LOG = logging.getLogger(__name__)
 
 
