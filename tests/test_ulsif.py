@@ -427,3 +427,22 @@ def test_bad_input_of_predict():
         ratio(NU[:, :1])
     with pytest.raises(ValueError, match="X must not contain NaN"):
         ratio(NU * np.nan)
+
+
+@pytest.mark.parametrize(("kind", "lams"), [("gaussian", 0.1), ("linear", 0.3)])
+def test_held_out_ratios_are_those_of_refits_without_the_fold(kind, lams):
+    rng = np.random.default_rng(4)
+    samples = rng.normal(1.0, 1.0, (31, 2)), rng.normal(0.0, 1.5, (47, 2))
+    options = {"basis": kind, "lams": lams}
+    if kind == "gaussian":
+        options |= {"centers": samples[0][:7], "widths": 1.3}
+    ratio = ULSIF(*samples, **options)
+    found = ratio.held_out(*samples, 3, child(5))
+    names = ("numerator", "denominator")
+    folds = [
+        assign_folds(n, len(X), 3, child(5, k)) for k, (n, X) in enumerate(zip(names, samples))
+    ]
+    for fold in range(3):
+        refit = ULSIF(*(X[part != fold] for X, part in zip(samples, folds)), **options)
+        for X, part, values in zip(samples, folds, found):
+            np.testing.assert_allclose(values[part == fold], refit(X[part == fold]), rtol=1e-9)
