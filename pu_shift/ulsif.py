@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -177,9 +177,8 @@ class DensityRatio:
         coefficients = part._without_folds(*folds)
         return tuple(part._by_fold(*sample, coefficients) for sample in zip(samples, folds))
 
-    def _without_folds(self, folds_nu: np.ndarray, folds_de: np.ndarray) -> Any:
-        """Coefficients of the single width and λ without each fold: (b, F)."""
-        raise NotImplementedError
+    # Of each kind its own: (b, F) coefficients of the single width and λ without each fold.
+    _without_folds: Callable[[np.ndarray, np.ndarray], Any]
 
     def _by_fold(self, X: Any, folds: np.ndarray, coefficients: Any) -> Any:
         xp = array_namespace(X)
