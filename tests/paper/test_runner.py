@@ -516,6 +516,8 @@ def test_a_killed_run_resumes_to_the_rows_of_an_uninterrupted_one(uninterrupted,
 
 
 def test_workers_are_deaf_to_a_terminals_interrupt_and_the_run_is_not():
+    # joblib would lend us the workers that another test has started otherwise.
+    joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
     handler = signal.getsignal(signal.SIGINT)
     calls = [joblib.delayed(signal.getsignal)(signal.SIGINT)] * 3
     assert list(in_parallel(calls, jobs=2)) == [signal.SIG_IGN] * 3
