@@ -36,8 +36,8 @@ N_TREES = 150
 # Of BBE: the confidence of its bound, and the authors' factor on it (Garg et al., 2021).
 BBE_DELTA, BBE_GAMMA = 0.1, 0.01
 # Of the ROC posterior: candidates of π, of the distance a of the classes, and of the ratio b of
-# their spreads with its prior weights; the number of bins; and the weight of the likelihood with
-# which 95 % intervals hold the truth in 95 % of made-up samples (benchmarks/priors.py).
+# their spreads with its prior weights; the number of bins; and the weight of the likelihood,
+# calibrated on made-up samples: the table is in docs/class_prior.md.
 PRIORS = np.linspace(0.005, 0.995, 199)
 DISTANCES = np.linspace(0.1, 5.0, 50)
 SPREADS = {0.6: 0.1, 0.8: 0.2, 1.0: 0.4, 1.25: 0.2, 1.6: 0.1}
@@ -101,8 +101,8 @@ def estimate_prior(
     peaks at 1, on a grid, given a
     histogram of the unlabelled rows over the quantiles of the positives. As those quantiles are
     noisy, too, and no ROC curve is quite binormal, the likelihood does not count
-    :math:`n_\mathrm{u}` rows but :math:`1.5/(1/n_\mathrm{p} + 1/n_\mathrm{u})`: with this number
-    intervals hold the truth as often as they say.
+    :math:`n_\mathrm{u}` rows but :math:`1.5/(1/n_\mathrm{p} + 1/n_\mathrm{u})`, with which the
+    intervals of made-up samples hold the truth about as often as they say.
 
     ``'auto'`` is the mean of both, which err in different directions: see
     ``docs/class_prior.md`` for the evidence.

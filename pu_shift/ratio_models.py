@@ -19,7 +19,7 @@ the average.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
+from threadpoolctl import threadpool_limits
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import distinct, shown
@@ -434,7 +435,7 @@ def fit_average(
     fitter, n_folds = _Fitter(device, n_folds, seed), min(n_folds, X_p.shape[0], X_u.shape[0])
     run = Parallel(n_jobs=n_jobs)
     items = list(candidates.values())
-    ratios = run(delayed(fitter)(item, X_p, X_u, fit_params) for item in items)
+    ratios = run(delayed(_alone)(fitter, item, X_p, X_u, fit_params) for item in items)
     *rows, kept = _at_most(MAX_SCORED_ROWS, X_p, X_u, child(seed, 3))
     params = {
         name: tuple(part[places] for part, places in zip(parts, kept))
@@ -445,7 +446,7 @@ def fit_average(
         for part, (name, X) in enumerate(zip(("P", "U"), rows))
     ]
     held_out = run(
-        delayed(_held_out)(fitter, item, rows, folds, fold, params, ratio)
+        delayed(_alone)(_held_out, fitter, item, rows, folds, fold, params, ratio)
         for item, ratio in zip(items, ratios)
         for fold in range(n_folds)
     )
@@ -467,6 +468,12 @@ def fit_average(
     }
     held_out_average = tuple(weights @ np.stack(parts) for parts in zip(*values_of))
     return average, scores, held_out_average
+
+
+def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call with BLAS on one thread: more would change the rounding with the number of jobs."""
+    with threadpool_limits(1, "blas"):
+        return function(*arguments)
 
 
 def _held_out(
