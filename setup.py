@@ -67,6 +67,7 @@ setup(
             "distributed>=2023.3",
             "hypothesis>=6.80",
             "mypy>=1.11",
+            "pyarrow>=14",
             "pytest>=7.4",
             "pytest-cov>=4.1",
             "pytest-timeout>=2.2",

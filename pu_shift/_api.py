@@ -2,6 +2,7 @@
 
 from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)
 from pu_shift._version import __version__
+from pu_shift.blocks import RowBlocks
 from pu_shift.class_prior import estimate_prior
 from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.links import MLP, GaussianKernelModel, LinearModel
@@ -24,6 +25,7 @@ __all__ = [
     "PURiskScorer",
     "Risk",
     "RiskMinimizationClassifier",
+    "RowBlocks",
     "__version__",
     "check_positives",
     "check_shift",

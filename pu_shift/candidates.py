@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from pu_shift._checks import positive_int, shown
-from pu_shift._seeds import Seed
+from pu_shift._seeds import Seed, child
 
 # Widths are multiples of the median distance.
 WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0)
@@ -19,12 +20,49 @@ RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
 RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
-def assign_folds(name: str, n: int, n_folds: int, seed: Seed) -> np.ndarray:
-    """Deal n rows to folds 0 … n_folds − 1 at random; their sizes differ by at most one."""
+# So many consecutive rows are dealt to folds at a time.
+DEALT_AT_ONCE = 65_536
+
+
+@dataclass(frozen=True)
+class Folds:
+    """n rows, dealt to folds 0 … n_folds − 1 at random; their sizes differ by at most one.
+
+    Any part of a long deal can be had alone.
+    """
+
+    n: int
+    n_folds: int
+    seed: Seed
+
+    def of_rows(self, start: int, stop: int) -> np.ndarray:
+        """Return the folds of consecutive rows."""
+        first, parts = start // DEALT_AT_ONCE * DEALT_AT_ONCE, []
+        for begin in range(first, stop, DEALT_AT_ONCE):
+            end = min(begin + DEALT_AT_ONCE, self.n)
+            seed = self.seed if begin == 0 else child(self.seed, begin // DEALT_AT_ONCE)
+            parts.append(
+                np.random.default_rng(seed).permutation(np.arange(begin, end) % self.n_folds)
+            )
+        return np.concatenate(parts)[start - first : stop - first] if parts else np.empty(0, int)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The number of rows of each fold."""
+        return self.n // self.n_folds + (np.arange(self.n_folds) < self.n % self.n_folds)
+
+
+def deal_folds(name: str, n: int, n_folds: int, seed: Seed) -> Folds:
+    """Deal n rows to folds."""
     positive_int("n_folds", n_folds, least=2)
     if n < n_folds:
         raise ValueError(f"{name} must have at least n_folds = {n_folds} rows, got {n}")
-    return np.random.default_rng(seed).permutation(np.arange(n) % n_folds)
+    return Folds(n, n_folds, seed)
+
+
+def assign_folds(name: str, n: int, n_folds: int, seed: Seed) -> np.ndarray:
+    """Return the fold of each of n rows, see :class:`Folds`."""
+    return deal_folds(name, n, n_folds, seed).of_rows(0, n)
 
 
 def training_weights(folds: np.ndarray, n_folds: int, dtype: type = np.float32) -> np.ndarray:

@@ -26,8 +26,9 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._seeds import Seed, child
+from pu_shift.blocks import as_blocks
 from pu_shift.candidates import assign_folds
-from pu_shift.kernels import as_rows, check_scale, take_rows
+from pu_shift.kernels import as_rows, at_most, check_scale
 from pu_shift.ulsif import ULSIF, GridEdgeWarning
 
 PRIOR_METHODS = ("auto", "bbe", "roc")
@@ -110,7 +111,8 @@ def estimate_prior(
     Parameters
     ----------
     X_p, X_u
-        Positive and unlabelled rows. Features are scaled to unit variance within.
+        Positive and unlabelled rows, also a Dask collection or :class:`pu_shift.RowBlocks`.
+        Features are scaled to unit variance within.
     method
         ``'auto'``, ``'bbe'`` or ``'roc'``.
     level
@@ -139,10 +141,10 @@ def estimate_prior(
     one_of("method", method, PRIOR_METHODS)
     level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
-    X_p = as_rows("X_p", X_p, least=3)
-    X_u = as_rows("X_u", X_u, least=3, columns=X_p.shape[1])
+    X_p = as_rows("X_p", as_blocks("X_p", X_p), least=3)
+    X_u = as_rows("X_u", as_blocks("X_u", X_u), least=3, columns=X_p.shape[1])
     X_p, X_u = (
-        _at_most(X.astype(np.float64), limit, child(seed, 0, part))
+        at_most(X, limit, child(seed, 0, part)).astype(np.float64)
         for part, X in enumerate((X_p, X_u))
     )
     check_scale(X_p, X_u, linear=False)
@@ -307,13 +309,6 @@ def _quantiles(weights: np.ndarray, shares: list[float]) -> np.ndarray:
     """Quantiles of π, whose weights are spread evenly around the candidates."""
     half = 0.5 * (PRIORS[1] - PRIORS[0])
     return np.interp(shares, np.cumsum(weights), PRIORS + half)
-
-
-def _at_most(X: np.ndarray, limit: int, seed: Seed) -> np.ndarray:
-    if len(X) <= limit:
-        return X
-    rows = np.random.default_rng(seed).choice(len(X), limit, replace=False)
-    return take_rows(X, np.sort(rows))
 
 
 def _scaled(X_p: np.ndarray, X_u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

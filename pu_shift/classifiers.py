@@ -30,6 +30,7 @@ import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from pu_shift._chainer import chainer
 from pu_shift._checks import one_of, positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
+from pu_shift.blocks import as_blocks, in_blocks, is_dask, map_rows, meta_of
 from pu_shift.candidates import (
     RATIO_LAMS,
     RISK_LAMS,
@@ -54,6 +56,7 @@ from pu_shift.candidates import (
 from pu_shift.class_prior import estimate_prior
 from pu_shift.device import get_device, to_numpy
 from pu_shift.kernels import (
+    at_most,
     check_scale,
     choose_centers,
     kernel_from_distances,
@@ -67,6 +70,7 @@ from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.ratio_models import (
     RatioAverage,
     check_candidates,
+    check_streams,
     default_centers,
     fit_average,
     for_sparse,
@@ -79,12 +83,15 @@ from pu_shift.shift_estimation import (
     posterior_at,
     squashed,
     sums_of,
+    test_sums,
 )
 from pu_shift.training import train
 from pu_shift.ulsif import BASES, KLIEP, ULSIF, GridEdgeWarning
 
 # Training is called unfinished when more of the risk's fall than this came in its last tenth.
 LATE = 0.02
+# Rows of P, and of U, whose held-out ratios the estimate of π′ rests on at most.
+MAX_HELD_OUT_ROWS = 100_000
 
 
 class LabelWarning(UserWarning):
@@ -116,6 +123,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     """What both estimators share: labels, samples, condition, decisions."""
 
     _accept_sparse: str | bool = False
+    _accept_blocks = False
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> _PUClassifier:
         """Fit to rows of which some are labelled as positive.
@@ -137,6 +145,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier.
         """
+        if is_dask(X) or in_blocks(X):
+            raise ValueError("X comes in blocks: use fit_pu(X[y == 1], X[y != 1])")
         X, y = _validate(self, X, y, ensure_min_samples=2, accept_sparse=self._accept_sparse)
         classes = _classes(y, self.pos_label)
         places = [np.flatnonzero(y == label) for label in classes[::-1]]
@@ -156,7 +166,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X_p, X_u
-            (n, d) features of the positives and of the unlabelled rows.
+            (n, d) features of the positives and of the unlabelled rows. For
+            :class:`DensityRatioClassifier` each may be more than the memory holds: a Dask array
+            or data frame, or :class:`pu_shift.RowBlocks`.
 
         Returns
         -------
@@ -169,11 +181,24 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the two samples; both get the dtype of the first."""
-        X_p = _validate(self, X_p, accept_sparse=self._accept_sparse)
-        X_u = _validate(self, X_u, reset=False, accept_sparse=self._accept_sparse)
+        X_p, X_u = as_blocks("X_p", X_p), as_blocks("X_u", X_u)
+        if in_blocks(X_p, X_u) and not self._accept_blocks:
+            raise ValueError(
+                f"{'X_p' if in_blocks(X_p) else 'X_u'} comes in blocks, but "
+                f"{type(self).__name__} needs all rows in memory: give it a sample of them, or "
+                "use DensityRatioClassifier"
+            )
+        X_p = self._sample(X_p)
+        X_u = self._sample(X_u, reset=False)
         if issparse(X_p) != issparse(X_u):
             raise ValueError("X_u must be sparse if X_p is, and dense if it is dense")
         return X_p, X_u.astype(X_p.dtype, copy=False)
+
+    def _sample(self, X: Any, **options: Any) -> Any:
+        """Check a sample; rows in blocks check themselves, but for their names."""
+        rows = X.example if in_blocks(X) else X
+        rows = _validate(self, rows, accept_sparse=self._accept_sparse, **options)
+        return X if in_blocks(X) else rows
 
     @property
     def condition(self) -> Condition:
@@ -200,8 +225,12 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         numpy.ndarray
-            (n,) labels from ``classes_``.
+            (n,) labels from ``classes_``. Of a Dask array it is a Dask array, of a Dask data
+            frame a series, which are computed when you ask for them; so are the results of the
+            other methods that take rows.
         """
+        if is_dask(X):
+            return self._lazily("predict", X, "label")
         return self._labels(self.decision_function(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -218,6 +247,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             (n,) scores: g(x) of a risk minimiser, of a density ratio
             :meth:`pu_shift.priors.Condition.classify_ratio`.
         """
+        if is_dask(X):
+            return self._lazily("decision_function", X, "score")
         return self._decide(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -234,6 +265,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the fit
             tells to π′.
         """
+        if is_dask(X):
+            return self._lazily("predict_proba", X)
         posterior, prior = self._posterior(X)
         # After the posterior: π′ may be found in these rows.
         positive = shift_posterior(posterior, prior, self.condition.test_prior)
@@ -268,6 +301,21 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
                 f"y must hold one of the classes {self.classes_.tolist()} for each row of X"
             )
         return float(np.average((scores > 0) == positive, weights=sample_weight))
+
+    def _lazily(self, method: str, X: Any, names: Any = None, *arguments: Any) -> Any:
+        """Call a method for each partition of a Dask collection, when that is computed.
+
+        The parameters of the classifier are those of now. Without names, columns are classes.
+        """
+        check_is_fitted(self, "classes_")
+        call = partial(_call_method, self._settled(X), method, arguments)
+        # One row tells the type of the result, and whether the columns are right.
+        like = call(meta_of(X))[:0]
+        return map_rows(call, X, like, self.classes_ if names is None else names)
+
+    def _settled(self, X: Any) -> Any:
+        """Return a copy that later changes of the parameters, or of the rows, do not change."""
+        return copy.copy(self)
 
     def _labels(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[(scores > 0).astype(int)]
@@ -372,6 +420,10 @@ class DensityRatioClassifier(_PUClassifier):
           :func:`pu_shift.ratio_models.fit_average` by the least-squares criterion J;
         - ``'auto'``: the average of :data:`pu_shift.ratio_models.AUTO`; it is ``'ulsif'``
           if one of uLSIF's options below is given, and ``'linear'`` if X is sparse.
+
+        Of rows that come in blocks, uLSIF and classifiers that have ``partial_fit`` are fitted
+        to all of them. The other names are fitted to a random sample of 50,000, and other
+        classifiers are refused.
     basis, selection, clip_coefficients
         Of uLSIF, as for :class:`pu_shift.ulsif.ULSIF`.
     n_centers
@@ -434,6 +486,7 @@ class DensityRatioClassifier(_PUClassifier):
     """
 
     _accept_sparse = "csr"
+    _accept_blocks = True
 
     def __init__(
         self,
@@ -478,13 +531,18 @@ class DensityRatioClassifier(_PUClassifier):
         one_of("direction", self.direction, DIRECTIONS)
         candidates = self._candidates(issparse(X_p))
         _check_fit_params(candidates, fit_params)
+        streamed = in_blocks(X_p, X_u)
+        if streamed:
+            check_streams(candidates)
         device, seed, condition = self._prepare(X_p, X_u)
+        if streamed and device.name != "@numpy":
+            raise ValueError(f"gpu must be -1 for rows that come in blocks, got {self.gpu}")
         n_folds = self._n_folds(X_p, X_u)
         ratio: Any
         if list(candidates) in (["ulsif"], ["kliep"]):
             (name,) = candidates
             with chainer.using_device(device):
-                P, U = device.send((X_p, X_u))
+                P, U = (X_p, X_u) if streamed else device.send((X_p, X_u))
                 ratio = self._kernel_ratio(name, P, U, seed)
                 sums = self._held_out_sums(ratio, P, U, child(seed, 8))
             score = float(ratio.scores.min())
@@ -512,6 +570,9 @@ class DensityRatioClassifier(_PUClassifier):
     def _held_out_sums(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> np.ndarray:
         """Sum over P and U, by ratios of the same width and λ that do not know the row."""
         step = 1 if self.direction == "p/u" else -1
+        X_p, X_u = (
+            at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
+        )
         parts = ratio.held_out(*(X_p, X_u)[::step], self._n_folds(X_p, X_u), seed)[::step]
         return np.stack([sums_of(squashed(to_numpy(part), self.direction)) for part in parts])
 
@@ -521,6 +582,13 @@ class DensityRatioClassifier(_PUClassifier):
             return super()._stated_test_prior
         found = getattr(self, "test_prior_", None)
         return None if found is None else found.test_prior
+
+    def _settled(self, X: Any) -> Any:
+        settled = copy.copy(self)
+        if self.test_prior == "estimate":
+            self.test_prior_ = estimate_from_sums(self, test_sums(self, X))
+            settled.test_prior = self.test_prior_.test_prior
+        return settled
 
     def _ratio_in_use(self, X: Any) -> np.ndarray:
         """Ratios of rows whose test prior is estimated first, if it is to be."""
@@ -594,7 +662,7 @@ class DensityRatioClassifier(_PUClassifier):
         numerator, denominator = (X_p, X_u) if self.direction == "p/u" else (X_u, X_p)
         n_centers = self.n_centers
         if n_centers is None:
-            n_centers = default_centers(len(X_p) + len(X_u))
+            n_centers = default_centers(X_p.shape[0] + X_u.shape[0])
         options: dict[str, Any] = {
             "widths": self.widths,
             "width_factors": WIDTH_FACTORS if self.width_factors is None else self.width_factors,
@@ -606,7 +674,7 @@ class DensityRatioClassifier(_PUClassifier):
                 warnings.simplefilter("ignore", GridEdgeWarning)
             if name == "kliep":
                 # Its centres are rows of the numerator.
-                n_centers = min(n_centers, len(numerator))
+                n_centers = min(n_centers, numerator.shape[0])
                 return KLIEP(numerator, denominator, n_centers=n_centers, **options)
             return ULSIF(
                 numerator,
@@ -640,6 +708,8 @@ class DensityRatioClassifier(_PUClassifier):
             (n,) values of p_p/p_u or p_u/p_p, unclipped.
         """
         check_is_fitted(self, "ratio_")
+        if is_dask(X):
+            return self._lazily("predict_ratio", X, "ratio")
         X = _validate(self, X, reset=False, accept_sparse=self._accept_sparse)
         if self.direction != self.direction_:
             raise NotFittedError(
@@ -678,7 +748,8 @@ class DensityRatioClassifier(_PUClassifier):
         Returns
         -------
         numpy.ndarray
-            (len(conditions), n) labels.
+            (len(conditions), n) labels. Of a Dask array it is a Dask array, of a Dask data
+            frame one of n rows, with a column for each condition.
 
         Examples
         --------
@@ -689,11 +760,18 @@ class DensityRatioClassifier(_PUClassifier):
         >>> classifier.predict_many([[0.5]], months).tolist()
         [[-1], [1], [-1]]
         """
+        if is_dask(X):
+            wanted = self._wanted(conditions, self._settled(X).condition)
+            labels = self._lazily("_predict_columns", X, range(len(wanted)), wanted)
+            return labels if hasattr(X, "columns") else labels.T
         ratio = self._ratio_in_use(X)
         wanted = self._wanted(conditions, self.condition)
         return np.stack(
             [self._labels(item.classify_ratio(ratio, self.direction)) for item in wanted]
         )
+
+    def _predict_columns(self, X: Any, conditions: Sequence[Condition]) -> np.ndarray:
+        return self.predict_many(X, conditions).T
 
 
 class RiskMinimizationClassifier(_PUClassifier):
@@ -1129,6 +1207,10 @@ def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
     return classes
 
 
+def _call_method(classifier: Any, method: str, arguments: tuple[Any, ...], X: Any) -> Any:
+    return getattr(classifier, method)(X, *arguments)
+
+
 def _check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, Any]) -> None:
     """Refuse parameters that a candidate's fit does not take, before the work."""
     for name in fit_params:
@@ -1191,6 +1273,8 @@ def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) 
 
 def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     """Check the input as scikit-learn does, of any supported version."""
+    if in_blocks(X):
+        raise ValueError("X comes in blocks: call the method for each of them")
     options = {"dtype": [np.float64, np.float32], **options}
     try:
         from sklearn.utils.validation import validate_data

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pu_shift._checks import one_of, positive, positive_int
+from pu_shift.blocks import RowBlocks
 from pu_shift.device import array_namespace, beside
 
 CENTER_SOURCES = ("numerator", "denominator", "both")
@@ -20,7 +21,13 @@ class ScaleWarning(UserWarning):
 
 
 def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> Any:
-    """Return ``X``, or numbers as float64, if it is a finite floating matrix."""
+    """Return ``X``, or numbers as float64, if it is a finite floating matrix.
+
+    Rows in blocks are returned as they are: they check themselves.
+    """
+    if isinstance(X, RowBlocks):
+        _check_shape(name, X.shape, least, columns)
+        return X
     if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
         X = np.asarray(X)  # also turns a memory map into a plain view
         if X.dtype.kind in "biu":
@@ -30,17 +37,29 @@ def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> An
         raise ValueError(f"{name} must be a matrix of rows, got {X.ndim} dimension(s)")
     if X.dtype not in (xp.float32, xp.float64):
         raise ValueError(f"{name} must be float32 or float64, got dtype {X.dtype}")
-    n, d = X.shape
+    _check_shape(name, X.shape, least, columns)
+    # In blocks, so that the mask stays small beside a large X.
+    if not all(bool(xp.all(xp.isfinite(block))) for block in row_blocks(X, 65536)):
+        raise ValueError(f"{name} must not contain NaN or infinity")
+    return X
+
+
+def _check_shape(name: str, shape: tuple[int, int], least: int, columns: int | None) -> None:
+    n, d = shape
     if n < least or d < 1:
         raise ValueError(
             f"{name} must have at least {least} row(s) and one column, got shape ({n}, {d})"
         )
     if columns is not None and d != columns:
         raise ValueError(f"{name} must have {columns} columns like the other sample, got {d}")
-    # In blocks, so that the mask stays small beside a large X.
-    if not all(bool(xp.all(xp.isfinite(block))) for block in row_blocks(X, 65536)):
-        raise ValueError(f"{name} must not contain NaN or infinity")
-    return X
+
+
+def _ranges(X: Any) -> tuple[Any, Any]:
+    """Return the least and the greatest value of each column."""
+    if isinstance(X, RowBlocks):
+        return X.survey.low, X.survey.high
+    xp = array_namespace(X)
+    return xp.min(X, axis=0), xp.max(X, axis=0)
 
 
 def check_scale(first: Any, second: Any, linear: bool) -> None:
@@ -49,10 +68,9 @@ def check_scale(first: Any, second: Any, linear: bool) -> None:
     Beside the constant 1 of the basis (x, 1), and within the rounding of its square, features can
     be too small, too large, or too far from 0 for their range; the fit is then a constant.
     """
-    xp = array_namespace(first, second)
-    low, high = (
-        of(xp.stack([of(X, axis=0) for X in (first, second)]), axis=0) for of in (xp.min, xp.max)
-    )
+    lows, highs = zip(*map(_ranges, (first, second)))
+    xp = array_namespace(*lows)
+    low, high = xp.min(xp.stack(lows), axis=0), xp.max(xp.stack(highs), axis=0)
     sizes, limits = xp.max(xp.abs(xp.stack([low, high])), axis=0), xp.finfo(first.dtype)
     largest = float(xp.max(sizes))
     terms = max(first.shape[0], second.shape[0]) if linear else 4 * first.shape[1]
@@ -182,20 +200,35 @@ def choose_centers(
     """Draw ``n_centers`` different rows, or all there are, from one sample or from both."""
     positive_int("n_centers", n_centers)
     one_of("source", source, CENTER_SOURCES)
-    xp = array_namespace(numerator, denominator)
     rng = np.random.default_rng(seed)
     if source != "both":
         rows = numerator if source == "numerator" else denominator
-        chosen = rng.permutation(rows.shape[0])[:n_centers]
-        return take_rows(rows, chosen)
+        return take_rows(rows, _some(rng, rows.shape[0], n_centers))
     n = numerator.shape[0]
-    chosen = rng.permutation(n + denominator.shape[0])[:n_centers]
+    chosen = _some(rng, n + denominator.shape[0], n_centers)
     # Gathered from each before joining: the samples may be large.
     first, second = chosen[chosen < n], chosen[chosen >= n] - n
-    return xp.concat([take_rows(numerator, first), take_rows(denominator, second)], axis=0)
+    parts = take_rows(numerator, first), take_rows(denominator, second)
+    return array_namespace(*parts).concat(parts, axis=0)
+
+
+def _some(rng: np.random.Generator, n: int, most: int) -> np.ndarray:
+    """Return some of the numbers below n, in a random order."""
+    # A permutation of a billion rows would take 8 GB; that of fewer is what seeds have meant.
+    return rng.permutation(n)[:most] if n <= 10**6 else rng.choice(n, most, replace=False)
+
+
+def at_most(X: Any, limit: int, seed: Any) -> Any:
+    """Return all rows, or a random subset of ``limit`` of them, in memory."""
+    n = X.shape[0]
+    if n > limit:
+        return take_rows(X, np.sort(np.random.default_rng(seed).choice(n, limit, replace=False)))
+    return X.take(np.arange(n)) if isinstance(X, RowBlocks) else X
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """``X[rows]`` for any array module, as a copy."""
+    """``X[rows]`` for any array module, or of rows in blocks, as a copy."""
+    if isinstance(X, RowBlocks):
+        return X.take(rows)
     xp = array_namespace(X)
     return xp.take(X, beside(rows, X), axis=0)

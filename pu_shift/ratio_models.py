@@ -19,9 +19,11 @@ the average.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -33,16 +35,17 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import distinct, shown
 from pu_shift._seeds import Seed, child
+from pu_shift.blocks import RowBlocks, in_blocks, survey_of
 from pu_shift.candidates import RATIO_LAMS, assign_folds
 from pu_shift.device import to_numpy
-from pu_shift.kernels import median_distance
+from pu_shift.kernels import median_distance, row_blocks
 from pu_shift.priors import ratio_bounds
 from pu_shift.ulsif import KLIEP, ULSIF, DensityRatio, GridEdgeWarning
 
@@ -54,6 +57,9 @@ AUTO = ("ulsif", "linear", *NYSTROEM_WIDTHS, "boosting")
 PLAIN = tuple(name for name in AUTO if name != "boosting")
 # Rows that the kernel features of one candidate, and the held-out scores, are made of at most.
 MAX_KERNEL_ROWS, MAX_SCORED_ROWS = 50_000, 20_000
+# Of classifiers that are trained in a stream: rows of P, and of U, at a time, and how often
+# they see samples that are not large.
+BATCH_ROWS, MAX_PASSES = 4096, 20
 LARGEST_LOG = 30.0
 
 
@@ -311,7 +317,7 @@ class _Fitter:
         if item in NYSTROEM_WIDTHS:
             X_p, X_u = _at_most(MAX_KERNEL_ROWS, X_p, X_u, child(self.seed, 1))[:2]
         X, is_p = _joined(X_p, X_u)
-        mean, scale = _scaling(X)
+        mean, scale = _scaling(X_p, X_u)
         X = (X - mean) / scale
         width, features, nystroem = np.nan, X, None
         if item in NYSTROEM_WIDTHS:
@@ -338,11 +344,13 @@ class _Fitter:
         return int(child(self.seed, 2).generate_state(1)[0] >> 1)
 
     def _kernel_ratio(self, item: str, X_p: Any, X_u: Any, like: Any) -> PlainRatio:
-        X, _ = _joined(X_p, X_u)
-        mean, scale = _scaling(X)
-        samples = self.device.send(tuple((rows - mean) / scale for rows in (X_p, X_u)))
-        options: dict[str, Any] = {"n_centers": default_centers(len(X)), "seed": self.seed}
-        options["n_folds"] = min(self.n_folds, len(X_p), len(X_u))
+        mean, scale = _scaling(X_p, X_u)
+        samples = tuple(_standardised(rows, mean, scale) for rows in (X_p, X_u))
+        if not in_blocks(X_p, X_u):
+            samples = self.device.send(samples)
+        sizes = X_p.shape[0], X_u.shape[0]
+        options: dict[str, Any] = {"n_centers": default_centers(sum(sizes)), "seed": self.seed}
+        options["n_folds"] = min(self.n_folds, *sizes)
         if like is not None:
             options["widths"] = like.expansion.width
         with warnings.catch_warnings(), chainer.using_device(self.device):
@@ -350,7 +358,7 @@ class _Fitter:
             if item == "ulsif":
                 lams = RATIO_LAMS if like is None else like.expansion.lam
                 return PlainRatio(ULSIF(*samples, lams=lams, **options), mean, scale)
-            options["n_centers"] = min(options["n_centers"], len(X_p))
+            options["n_centers"] = min(options["n_centers"], sizes[0])
             return PlainRatio(KLIEP(*samples, **options), mean, scale)
 
 
@@ -396,10 +404,13 @@ def fit_average(
     The monotone function of these with the least J calibrates it. The weights of the average
     have the least J of calibrated held-out values, cut to the range of Proposition 9.
 
+    Of rows that come in blocks, uLSIF and classifiers with ``partial_fit`` are fitted to all; the
+    others, and all held-out values, are of a random sample of 50,000 rows.
+
     Parameters
     ----------
     X_p, X_u
-        (n, d) rows of P and of U.
+        (n, d) rows of P and of U; also :class:`pu_shift.RowBlocks`.
     candidates
         What :func:`check_candidates` returns.
     prior
@@ -434,34 +445,50 @@ def fit_average(
     fit_params = {} if fit_params is None else fit_params
     fitter, n_folds = _Fitter(device, n_folds, seed), min(n_folds, X_p.shape[0], X_u.shape[0])
     run = Parallel(n_jobs=n_jobs)
-    items = list(candidates.values())
-    ratios = run(delayed(_alone)(fitter, item, X_p, X_u, fit_params) for item in items)
-    *rows, kept = _at_most(MAX_SCORED_ROWS, X_p, X_u, child(seed, 3))
+    streamed = in_blocks(X_p, X_u)
+    samples, places = [X_p, X_u], None
+    if streamed:
+        *samples, places = _at_most(MAX_KERNEL_ROWS, X_p, X_u, child(seed, 5))
+    *rows, kept = _at_most(MAX_SCORED_ROWS, *samples, child(seed, 3))
     params = {
-        name: tuple(part[places] for part, places in zip(parts, kept))
+        name: tuple(part[chosen] for part, chosen in zip(parts, kept))
         for name, parts in fit_params.items()
     }
     folds = [
         assign_folds(name, X.shape[0], n_folds, child(seed, 4, part))
         for part, (name, X) in enumerate(zip(("P", "U"), rows))
     ]
-    held_out = run(
-        delayed(_alone)(_held_out, fitter, item, rows, folds, fold, params, ratio)
-        for item, ratio in zip(items, ratios)
+    ratios: dict[str, Any] = {}
+    held_out: dict[str, Any] = {}
+    if places is not None:
+        scored = _Scored(rows, [part[chosen] for part, chosen in zip(places, kept)], folds)
+        for name, item in candidates.items():
+            if not isinstance(item, str):
+                found = _fit_stream(item, X_p, X_u, samples, scored, n_folds, child(seed, 6))
+                ratios[name], held_out[name] = found
+            elif item == "ulsif":
+                ratios[name] = fitter(item, X_p, X_u, {})
+    rest = {name: item for name, item in candidates.items() if name not in ratios}
+    fits = run(delayed(_alone)(fitter, item, *samples, fit_params) for item in rest.values())
+    ratios.update(zip(rest, fits))
+    rest = {name: item for name, item in candidates.items() if name not in held_out}
+    parts_of = run(
+        delayed(_alone)(_held_out, fitter, item, rows, folds, fold, params, ratios[name])
+        for name, item in rest.items()
         for fold in range(n_folds)
     )
+    for k, name in enumerate(rest):
+        held_out[name] = _by_fold(parts_of[k * n_folds : (k + 1) * n_folds], folds)
     low, high = ratio_bounds(prior)
     calibrations, cut, values_of = [], [], []
-    for k in range(len(items)):
-        values = [np.empty(X.shape[0]) for X in rows]
-        for fold, parts in enumerate(held_out[k * n_folds : (k + 1) * n_folds]):
-            for value, part, of_fold in zip(values, parts, folds):
-                value[of_fold == fold] = part
+    for name in candidates:
+        values = held_out[name]
         calibrations.append(Calibration.fit(*values))
         values_of.append([calibrations[-1](value) for value in values])
         cut.append([np.clip(value, low, high) for value in values_of[-1]])
     weights = stack_weights(*(np.stack(parts) for parts in zip(*cut)))
-    average = RatioAverage(tuple(candidates), tuple(ratios), tuple(calibrations), weights)
+    in_order = tuple(ratios[name] for name in candidates)
+    average = RatioAverage(tuple(candidates), in_order, tuple(calibrations), weights)
     scores = {
         name: {"score": least_squares_score(*parts), "weight": float(weight)}
         for name, parts, weight in zip(candidates, cut, weights)
@@ -496,24 +523,140 @@ def _held_out(
     return [np.asarray(ratio(X[~keep]), dtype=np.float64) for X, keep in zip(rows, kept)]
 
 
+def _by_fold(
+    parts_of: Sequence[Sequence[np.ndarray]], folds: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Put the values of each fold where its rows are, of P and of U."""
+    values = [np.empty(len(of_rows)) for of_rows in folds]
+    for fold, parts in enumerate(parts_of):
+        for value, part, of_rows in zip(values, parts, folds):
+            value[of_rows == fold] = part
+    return values
+
+
+class _Scored(NamedTuple):
+    """Rows of P and of U that are scored, their numbers among all rows, and their folds."""
+
+    rows: Sequence[np.ndarray]
+    places: Sequence[np.ndarray]
+    folds: Sequence[np.ndarray]
+
+    def folds_of(self, part: int, start: int, stop: int) -> np.ndarray:
+        """Return the folds of consecutive rows of P or U; −1 for those that are not scored."""
+        found = np.full(stop - start, -1)
+        first, last = np.searchsorted(self.places[part], (start, stop))
+        found[self.places[part][first:last] - start] = self.folds[part][first:last]
+        return found
+
+
+def check_streams(candidates: Mapping[str, Any]) -> None:
+    """Refuse a classifier that cannot be trained block by block."""
+    for name, item in candidates.items():
+        if not isinstance(item, str) and not hasattr(_last_step(item), "partial_fit"):
+            raise ValueError(
+                f"estimator {name!r} has no partial_fit and so needs all rows in memory, but X_p "
+                "or X_u comes in blocks: use 'auto', 'ulsif', or a classifier that has it, such as "
+                "SGDClassifier(loss='log_loss'), also at the end of a pipeline"
+            )
+
+
+def _last_step(item: Any) -> Any:
+    return item[-1] if isinstance(item, Pipeline) else item
+
+
+def _fit_stream(
+    item: Any,
+    X_p: Any,
+    X_u: Any,
+    samples: Sequence[np.ndarray],
+    scored: _Scored,
+    n_folds: int,
+    seed: Seed,
+) -> tuple[ClassifierRatio, list[np.ndarray]]:
+    """Train by partial_fit on as many rows of P as of U at a time, also without each fold.
+
+    Steps of a pipeline before the last are fitted to the samples. Returned are the ratio and
+    its values at the scored rows, each by the classifier that has not seen the row.
+    """
+    before, X = None, _joined(*samples)[0]
+    if isinstance(item, Pipeline) and len(item) > 1:
+        before = clone(item[:-1]).fit(X)
+    models = [clone(_last_step(item)) for _ in range(n_folds + 1)]
+    rng = np.random.default_rng(seed)
+    for (rows_p, folds_p), (rows_u, folds_u) in _paired(X_p, X_u, scored):
+        X, is_p = _joined(rows_p, rows_u)
+        X, folds = X if before is None else before.transform(X), np.append(folds_p, folds_u)
+        order = rng.permutation(len(is_p))
+        for fold, model in enumerate(models):
+            kept = order[folds[order] != fold]
+            model.partial_fit(X[kept], is_p[kept], classes=[0, 1])
+    ratios = []
+    for model in models:
+        steps = [*(() if before is None else before.steps), ("classify", model)]
+        ratios.append(ClassifierRatio(Pipeline(steps), 1.0, 1.0))
+    parts_of = [
+        [ratio(X[of_rows == fold]) for X, of_rows in zip(scored.rows, scored.folds)]
+        for fold, ratio in enumerate(ratios[:-1])
+    ]
+    return ratios[-1], _by_fold(parts_of, scored.folds)
+
+
+def _paired(X_p: Any, X_u: Any, scored: _Scored) -> Iterator[Any]:
+    """Yield batches of P and of U with their folds; the smaller sample is repeated."""
+    sizes = X_p.shape[0], X_u.shape[0]
+    passes = max(1, min(MAX_PASSES, MAX_PASSES * MAX_SCORED_ROWS // max(sizes)))
+    streams = []
+    for part, X in enumerate((X_p, X_u)):
+        times = range(passes) if sizes[part] == max(sizes) else count()
+        streams.append(_batches(X, partial(scored.folds_of, part), times))
+    yield from zip(*streams)
+
+
+def _batches(
+    X: Any, folds_of: Callable[[int, int], np.ndarray], times: Iterable[int]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Cut rows into batches of one size, whatever blocks they come in, again and again."""
+    rows, folds = [], []
+    for _ in times:
+        start = 0
+        for block in X if isinstance(X, RowBlocks) else [X]:
+            for piece in row_blocks(block, BATCH_ROWS):
+                rows.append(piece)
+                folds.append(folds_of(start, start + len(piece)))
+                start += len(piece)
+                if sum(map(len, rows)) >= BATCH_ROWS:
+                    joined, of_joined = np.concatenate(rows), np.concatenate(folds)
+                    yield joined[:BATCH_ROWS], of_joined[:BATCH_ROWS]
+                    rows, folds = [joined[BATCH_ROWS:]], [of_joined[BATCH_ROWS:]]
+    if sum(map(len, rows)):
+        yield np.concatenate(rows), np.concatenate(folds)
+
+
 def _joined(X_p: Any, X_u: Any) -> tuple[Any, np.ndarray]:
     """Put P above U, and mark P by 1."""
     X = sparse_vstack([X_p, X_u], format="csr") if issparse(X_p) else np.concatenate([X_p, X_u])
     return X, np.repeat([1, 0], [X_p.shape[0], X_u.shape[0]])
 
 
-def _scaling(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _scaling(X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each feature; 1 for one that is constant."""
-    scale = X.std(axis=0)
-    return X.mean(axis=0), np.where(scale > 0.0, scale, 1.0)
+    seen = survey_of(X_p).merged(survey_of(X_u))
+    return seen.mean.astype(X_p.dtype), seen.scale.astype(X_p.dtype)
+
+
+def _standardised(X: Any, mean: np.ndarray, scale: np.ndarray) -> Any:
+    return X.scaled(mean, scale) if isinstance(X, RowBlocks) else (X - mean) / scale
 
 
 def _at_most(limit: int, X_p: Any, X_u: Any, seed: Seed) -> tuple[Any, Any, list[np.ndarray]]:
-    """Return at most so many rows, the same share of P and of U, and which they are."""
-    total = X_p.shape[0] + X_u.shape[0]
+    """Return at most so many rows, half of them of P if there are as many, and which they are."""
+    sizes = X_p.shape[0], X_u.shape[0]
     rng, kept = np.random.default_rng(seed), []
-    for X in (X_p, X_u):
-        n = X.shape[0]
-        count = n if total <= limit else max(2, limit * n // total)
-        kept.append(np.sort(rng.choice(n, count, replace=False)) if count < n else np.arange(n))
-    return X_p[kept[0]], X_u[kept[1]], kept
+    for n, other in (sizes, sizes[::-1]):
+        most = min(n, max(limit // 2, limit - other))
+        kept.append(np.sort(rng.choice(n, most, replace=False)) if most < n else np.arange(n))
+    rows = (
+        X.take(chosen) if isinstance(X, RowBlocks) else X[chosen]
+        for X, chosen in zip((X_p, X_u), kept)
+    )
+    return (*rows, kept)

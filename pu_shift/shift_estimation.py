@@ -11,6 +11,7 @@ so that unlabelled test rows show the shift s even where π is unknown, and
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -22,6 +23,7 @@ from scipy.stats import norm
 from sklearn.pipeline import Pipeline
 
 from pu_shift._checks import one_of, open_unit, shown
+from pu_shift.blocks import RowBlocks, as_blocks
 from pu_shift.priors import Condition, shift_posterior
 
 SHIFT_METHODS = ("ratio", "em")
@@ -162,6 +164,12 @@ def _needs_sums(classifier: Any) -> None:
 def test_sums(classifier: Any, X: Any) -> np.ndarray:
     """Sums over rows that ``'ratio'`` needs of a test set: of 1, of g and of g²."""
     _needs_sums(classifier)
+    X = as_blocks("X_test", X)
+    if isinstance(X, RowBlocks):
+        bare = copy.copy(classifier)
+        # The blocks have been checked against the names, and are matrices now.
+        vars(bare).pop("feature_names_in_", None)
+        return X.reduce(lambda rows, _: test_sums(bare, rows) if len(rows) else np.zeros(3))
     return sums_of(squashed(classifier.predict_ratio(X), classifier.direction_))
 
 

@@ -19,23 +19,27 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pu_shift._checks import non_negative, one_of, positive_int
 from pu_shift._seeds import Seed, child
+from pu_shift.blocks import RowBlocks, in_blocks
 from pu_shift.candidates import (
     ULSIF_LAMS,
     WIDTH_FACTORS,
-    assign_folds,
+    Folds,
     check_grid,
+    deal_folds,
     training_weights,
 )
 from pu_shift.device import array_namespace, beside, to_numpy
 from pu_shift.kernels import (
     CENTER_SOURCES,
     as_rows,
+    at_most,
     check_scale,
     choose_centers,
     kernel_from_distances,
@@ -89,7 +93,8 @@ class DensityRatio:
         """Check and keep the samples until the fit is done."""
         numerator = as_rows("numerator", numerator, least=2)
         denominator = as_rows("denominator", denominator, least=2, columns=numerator.shape[1])
-        array_namespace(numerator, denominator)
+        if not in_blocks(numerator, denominator):
+            array_namespace(numerator, denominator)
         if numerator.dtype != denominator.dtype:
             raise ValueError(
                 f"denominator must have the dtype of numerator, {numerator.dtype}, "
@@ -108,7 +113,7 @@ class DensityRatio:
             self.centers = choose_centers(*samples, n_centers, centers, child(self._seed, 0))
         else:
             centers = as_rows("centers", centers, columns=samples[0].shape[1])
-            self.centers = array_namespace(*samples).astype(centers, samples[0].dtype)
+            self.centers = array_namespace(centers).astype(centers, samples[0].dtype)
         if widths is None:
             self.widths = check_grid("width_factors", factors, allow_zero=False) * self._median()
         else:
@@ -171,19 +176,19 @@ class DensityRatio:
         part.widths, part.lams, part.n_folds = np.array([self.width]), np.array([self.lam]), n_folds
         part._numerator, part._denominator = samples
         folds = [
-            assign_folds(name, rows.shape[0], n_folds, child(seed, k))
+            deal_folds(name, rows.shape[0], n_folds, child(seed, k))
             for k, (name, rows) in enumerate(zip(("numerator", "denominator"), samples))
         ]
         coefficients = part._without_folds(*folds)
         return tuple(part._by_fold(*sample, coefficients) for sample in zip(samples, folds))
 
     # Of each kind its own: (b, F) coefficients of the single width and λ without each fold.
-    _without_folds: Callable[[np.ndarray, np.ndarray], Any]
+    _without_folds: Callable[[Folds, Folds], Any]
 
-    def _by_fold(self, X: Any, folds: np.ndarray, coefficients: Any) -> Any:
+    def _by_fold(self, X: Any, folds: Folds, coefficients: Any) -> Any:
         xp = array_namespace(X)
         coefficients = xp.astype(coefficients, X.dtype)
-        own = beside(np.eye(self.n_folds)[folds], coefficients)
+        own = beside(np.eye(self.n_folds)[folds.of_rows(0, X.shape[0])], coefficients)
         parts, start = [], 0
         for chunk in row_blocks(X, CHUNK_ROWS):
             ((_, features),) = self._features(chunk, self.widths)
@@ -194,17 +199,13 @@ class DensityRatio:
 
     def _median(self) -> float:
         """Median distance within the union of the samples."""
-        xp = array_namespace(self._numerator)
         limit, parts = 4000, []
         total = self._numerator.shape[0] + self._denominator.shape[0]
         for part, rows in enumerate((self._numerator, self._denominator)):
             n = rows.shape[0]
             share = n if total <= limit else max(2, limit * n // total)
-            if share < n:
-                rng = np.random.default_rng(child(self._seed, 1, part))
-                rows = take_rows(rows, np.sort(rng.choice(n, share, replace=False)))
-            parts.append(rows)
-        return median_distance(xp.concat(parts, axis=0), max_rows=limit + 2)
+            parts.append(at_most(rows, share, child(self._seed, 1, part)))
+        return median_distance(array_namespace(*parts).concat(parts, axis=0), max_rows=limit + 2)
 
     def _features(
         self, X: Any, widths: Iterable[float], order: np.ndarray | None = None
@@ -221,17 +222,27 @@ class DensityRatio:
         for place, width in enumerate(widths):
             yield place, kernel_from_distances(distances, float(width))
 
-    def _sums(self, X: Any, squares: bool, folds: np.ndarray | None = None) -> Any:
+    def _sums(self, X: Any, squares: bool, folds: Folds | None = None) -> Any:
         """Sum φ, or φφᵀ, over the rows of each fold: (W, F, b) or (W, F, b, b), float64."""
+        if not isinstance(X, RowBlocks):
+            return self._sums_of(squares, folds, X)
+        # What is sent to where the rows are must not hold samples.
+        bare = copy.copy(self)
+        del bare._numerator, bare._denominator
+        return X.reduce(partial(bare._sums_of, squares, folds))
+
+    def _sums_of(self, squares: bool, folds: Folds | None, X: Any, first: int = 0) -> Any:
+        """Sum over rows of which so many come before."""
         xp = array_namespace(X)
         n_folds = 1 if folds is None else self.n_folds
         b = X.shape[1] + 1 if self.basis == "linear" else self.centers.shape[0]
         sums = beside(np.zeros((len(self.widths), n_folds) + (b,) * (1 + squares)), X)
+        all_folds = None if folds is None else folds.of_rows(first, first + X.shape[0])
         start = 0
         for chunk in row_blocks(X, CHUNK_ROWS):
             order, bounds = None, [0, chunk.shape[0]]
-            if folds is not None:
-                here = folds[start : start + chunk.shape[0]]
+            if all_folds is not None:
+                here = all_folds[start : start + chunk.shape[0]]
                 order = np.argsort(here, kind="stable")
                 bounds = np.searchsorted(here[order], np.arange(n_folds + 1)).tolist()
             start += chunk.shape[0]
@@ -331,6 +342,8 @@ class ULSIF(DensityRatio):
         self.lams = check_grid("lams", lams, allow_zero=True)
         self.selection = one_of("selection", selection, SELECTIONS)
         self.clip_coefficients = bool(clip_coefficients)
+        if selection == "loo" and (in_blocks(numerator, denominator)):
+            raise ValueError("selection must be 'kfold' for rows that come in blocks, got 'loo'")
         self._take_samples(numerator, denominator, basis, seed)
         if basis == "gaussian":
             self._take_kernels(centers, n_centers, widths, width_factors)
@@ -367,8 +380,8 @@ class ULSIF(DensityRatio):
         n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
         folds_nu = folds_de = None
         if not single:
-            folds_nu = assign_folds("numerator", n_nu, self.n_folds, child(self._seed, 2, 0))
-            folds_de = assign_folds("denominator", n_de, self.n_folds, child(self._seed, 2, 1))
+            folds_nu = deal_folds("numerator", n_nu, self.n_folds, child(self._seed, 2, 0))
+            folds_de = deal_folds("denominator", n_de, self.n_folds, child(self._seed, 2, 1))
         h_sums = self._sums(self._numerator, False, folds_nu)
         H_sums = self._sums(self._denominator, True, folds_de)
         xp = array_namespace(h_sums)
@@ -383,7 +396,7 @@ class ULSIF(DensityRatio):
             scores = to_numpy(xp.mean(held_out, axis=1))
         return scores, h_sum[:, 0, ...] / n_nu, H_sum[:, 0, ...] / n_de
 
-    def _without_folds(self, folds_nu: np.ndarray, folds_de: np.ndarray) -> Any:
+    def _without_folds(self, folds_nu: Folds, folds_de: Folds) -> Any:
         h = _fold_means(self._sums(self._numerator, False, folds_nu), folds_nu)[0]
         H = _fold_means(self._sums(self._denominator, True, folds_de), folds_de)[0]
         xp = array_namespace(h)
@@ -414,14 +427,14 @@ class ULSIF(DensityRatio):
         return to_numpy(xp.stack(totals)) / m, h, H
 
 
-def _fold_means(sums: Any, folds: np.ndarray) -> tuple[Any, Any]:
+def _fold_means(sums: Any, folds: Folds) -> tuple[Any, Any]:
     """Means of what is summed by fold, (W, F, ...): without each fold, and of it."""
     xp = array_namespace(sums)
-    counts = np.bincount(folds, minlength=sums.shape[1]).astype(np.float64)
+    counts = folds.counts.astype(np.float64)
     inside = beside(counts.reshape(-1, *[1] * (sums.ndim - 2)), sums)
     # Training sums are the totals less the fold's own: no second pass.
     rest = xp.sum(sums, axis=1, keepdims=True) - sums
-    return rest / (len(folds) - inside), sums / inside
+    return rest / (folds.n - inside), sums / inside
 
 
 def loo_losses(
@@ -521,6 +534,8 @@ class KLIEP(DensityRatio):
         max_iterations: int = 5000,
         seed: Seed = 0,
     ) -> None:
+        if in_blocks(numerator):
+            raise ValueError("numerator must be in memory for KLIEP, its rows come in blocks")
         self._take_samples(numerator, denominator, "gaussian", seed)
         self._take_kernels(centers, n_centers, widths, width_factors)
         n_nu, n_de = self._numerator.shape[0], self._denominator.shape[0]
@@ -532,8 +547,8 @@ class KLIEP(DensityRatio):
         # Column k trains without fold k, the last column on all rows.
         train = np.ones((n_nu, 1))
         if n_widths > 1:
-            folds = assign_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
-            train = training_weights(folds, n_folds, np.float64)
+            folds = deal_folds("numerator", n_nu, n_folds, child(seed, 2, 0))
+            train = training_weights(folds.of_rows(0, n_nu), n_folds, np.float64)
         train = beside(train, sums)
         self.max_iterations = positive_int("max_iterations", max_iterations)
         self.tolerance = non_negative("tolerance", tolerance)
@@ -557,14 +572,15 @@ class KLIEP(DensityRatio):
         self.coefficients = _over(betas[w], means[w, :])
         self._forget_samples()
 
-    def _without_folds(self, folds_nu: np.ndarray, folds_de: np.ndarray) -> Any:
+    def _without_folds(self, folds_nu: Folds, folds_de: Folds) -> Any:
         # The denominator is seen by its mean alone, which one fold hardly moves.
-        means = self._sums(self._denominator, squares=False)[0, 0, :] / len(folds_de)
+        means = self._sums(self._denominator, squares=False)[0, 0, :] / folds_de.n
         xp = array_namespace(means)
         chunks = row_blocks(self._numerator, CHUNK_ROWS)
         features = xp.concat([next(self._features(rows, self.widths))[1] for rows in chunks])
         components = _components(xp.astype(features, xp.float64), means, self.width)
-        train = beside(training_weights(folds_nu, self.n_folds, np.float64)[:, :-1], means)
+        folds = folds_nu.of_rows(0, folds_nu.n)
+        train = beside(training_weights(folds, self.n_folds, np.float64)[:, :-1], means)
         beta = _em(components, train, self.tolerance, self.max_iterations)
         return _over(beta, means[:, None])
 

@@ -14,6 +14,7 @@ LAYERS = {
         "_version",
         "_chainer",
         "_checks",
+        "_cluster",
         "_files",
         "_html",
         "_seeds",
@@ -21,7 +22,7 @@ LAYERS = {
         "device",
     ),
     "theory": ("priors", "losses", "risks"),
-    "numerics": ("candidates", "kernels", "ulsif", "links", "training"),
+    "numerics": ("candidates", "blocks", "kernels", "ulsif", "links", "training"),
     "learning": (
         "model_selection",
         "class_prior",
@@ -33,6 +34,7 @@ LAYERS = {
     ),
     "use": (
         "row_files",
+        "parquet",
         "preparation",
         "model_file",
         "explorer",

@@ -38,10 +38,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pu_shift import data
+from pu_shift import _cluster, data
 from pu_shift._files import KILL_AT
 from pu_shift.data import registry
-from pu_shift.paper import runner, workers
+from pu_shift.paper import runner
 from pu_shift.paper.scripts import table_main
 from pu_shift.paper.store import OUTPUTS, StoreError
 from tests import stand_ins
@@ -565,7 +565,7 @@ def frozen_clusters(bench: Bench, count: int) -> Tries:
             def run(out: Path = out, folder: Path = folder, address: str = cluster.address) -> int:
                 many = ("--trials", 1000, "--cluster", address)
                 # Long enough for workers to come on a busy machine, and not for minutes.
-                with mock.patch.object(workers, "PATIENCE", 30.0):
+                with mock.patch.object(_cluster, "PATIENCE", 30.0):
                     status, errors = run_here(bench, out, str(bench.rows), *many)
                 (folder / "said").write_text(errors, encoding="utf-8")
                 return status

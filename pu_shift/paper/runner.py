@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from pu_shift import data
 from pu_shift._checks import distinct, one_of, positive_int
+from pu_shift._cluster import connected
 from pu_shift.data.registry import lookup
 from pu_shift.data.sampling import draw
 from pu_shift.device import get_device
@@ -41,7 +42,7 @@ from pu_shift.paper.settings import (
     TableSetting,
 )
 from pu_shift.paper.store import TrialStore
-from pu_shift.paper.workers import connected, in_parallel, on_cluster
+from pu_shift.paper.workers import in_parallel, on_cluster
 
 _KNOWN = {name.lower() for name in data.NAMES}
 Rows = list[dict[str, Any]]

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import signal
 import threading
-import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import joblib
-from threadpoolctl import threadpool_limits
 
-# Seconds that a Dask scheduler may take to answer at the start, that pass between looks at a
-# cluster that is at work, and that it may be without workers or without an answer.
-CONNECT_TIMEOUT = 20.0
-LOOK_EVERY = 5.0
-PATIENCE = 300.0
-_LOG = logging.getLogger(__name__)
+from pu_shift._cluster import ClusterError, finished, with_one_thread
 
 
 class WorkerError(RuntimeError):
@@ -29,10 +21,6 @@ class WorkerError(RuntimeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: finished trials are kept, run again to resume")
-
-
-def _died(cause: BaseException) -> WorkerError:
-    return WorkerError(f"workers died ({type(cause).__name__})")
 
 
 def in_parallel(calls: Sequence[tuple], jobs: int) -> Generator[Any, None, None]:
@@ -53,7 +41,7 @@ def in_parallel(calls: Sequence[tuple], jobs: int) -> Generator[Any, None, None]
                 results = workers(calls)  # starts the workers
             yield from results
         except BrokenExecutor as error:
-            raise _died(error) from error
+            raise WorkerError(f"workers died ({type(error).__name__})") from error
 
 
 @contextmanager
@@ -75,33 +63,6 @@ def _terminal_ignored() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Yield a client of a Dask scheduler."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ValueError("cluster needs dask: pip install 'pu-shift[cluster]'") from None
-    # A lost scheduler is our error to report, in one line; Dask logs its tracebacks.
-    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        try:
-            client = Client(address, timeout=CONNECT_TIMEOUT)
-        except Exception as error:  # anything may come from a server that is no scheduler
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
-        try:
-            yield client
-        finally:
-            client.close(timeout=2)  # one that does not answer must not keep us
-    finally:
-        for logger, level in zip(loggers, levels):
-            logger.setLevel(level)
-
-
 def on_cluster(
     function: Callable[..., Any], tasks: Sequence[Any], shared: tuple[Any, ...], client: Any
 ) -> Iterator[Any]:
@@ -109,51 +70,11 @@ def on_cluster(
 
     ``WorkerError`` when the scheduler is lost, or has no workers or no answer for long.
     """
-    from distributed import KilledWorker, wait
-    from distributed.comm import CommClosedError
-
     # Dask runs the tasks of a lost worker again elsewhere; `retries` is for
     # tasks that themselves fail, say because a worker's disk was busy.
-    arguments = [[argument] * len(tasks) for argument in (function, *shared)]
-    pending = set(client.map(_with_one_thread, tasks, *arguments, retries=2, pure=False))
-    well = time.monotonic()
+    arguments = [tasks, *([argument] * len(tasks) for argument in shared)]
+    futures = client.map(partial(with_one_thread, function), *arguments, retries=2, pure=False)
     try:
-        while pending:
-            try:
-                ended = wait(pending, timeout=LOOK_EVERY, return_when="FIRST_COMPLETED")
-                future = next(iter(ended.done))
-                # Its result is fetched by way of the scheduler, which may have frozen since.
-                result = future.result(timeout=LOOK_EVERY)
-            except (TimeoutError, asyncio.TimeoutError):
-                trouble = _trouble(client)
-                if not trouble:
-                    well = time.monotonic()
-                elif time.monotonic() - well > PATIENCE:
-                    raise WorkerError(
-                        f"the cluster {trouble} for {PATIENCE:g} s, look after its scheduler and "
-                        "workers"
-                    ) from None
-                else:
-                    _LOG.info("the cluster %s, %d training sets wait", trouble, len(pending))
-                continue
-            well = time.monotonic()
-            pending.discard(future)
-            yield result
-    except (KilledWorker, CancelledError, CommClosedError) as error:
-        raise _died(error) from error
-
-
-def _trouble(client: Any) -> str:
-    """Say what keeps a cluster from working, if anything."""
-    try:
-        cores = client.sync(client.scheduler.ncores, workers=None, callback_timeout=LOOK_EVERY)
-    except (OSError, TimeoutError, asyncio.TimeoutError):  # CommClosedError is an OSError
-        return "has not answered"
-    return "" if cores else "has had no workers"
-
-
-def _with_one_thread(task: Any, function: Callable[..., Any], *shared: Any) -> Any:
-    # For good: the threads of a worker share the limit, and the first to finish
-    # would lift it for the others.
-    threadpool_limits(1)
-    return function(task, *shared)
+        yield from finished(client, futures, "training sets")
+    except ClusterError as error:
+        raise WorkerError(str(error)) from error

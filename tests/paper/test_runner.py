@@ -15,10 +15,10 @@ import pytest
 from scipy import stats
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pu_shift import data
+from pu_shift import _cluster, data
 from pu_shift.data.sampling import draw
 from pu_shift.kernels import median_distance
-from pu_shift.paper import runner, workers
+from pu_shift.paper import runner
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.methods import chosen, fit_method
 from pu_shift.paper.protocol import Protocol
@@ -600,14 +600,14 @@ def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(uninterrupt
     ids=["killed", "frozen", "workerless"],
 )
 def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd, monkeypatch, hurt, message):
-    monkeypatch.setattr(workers, "LOOK_EVERY", 2)
+    monkeypatch.setattr(_cluster, "LOOK_EVERY", 2)
     with Cluster(tmp_path, workers=1) as cluster:
 
         def hurt_it(tasks, finished):
             for number, found in enumerate(finished):
                 if number == 0:
                     hurt(cluster)
-                    monkeypatch.setattr(workers, "PATIENCE", 1)
+                    monkeypatch.setattr(_cluster, "PATIENCE", 1)
                 yield found
 
         with pytest.raises(WorkerError, match=f"{message}.*: finished trials are kept, run again"):
