@@ -58,7 +58,8 @@ setup(
     extras_require={
         # CuPy 12.3 serves NumPy 1.22, 13 is the first for NumPy 2; 14 needs it.
         "gpu": ["cupy-cuda12x>=12.3,<15"],
-        "cluster": ["distributed>=2023.3"],
+        "parquet": ["pyarrow>=14"],
+        "cluster": ["distributed>=2023.3", "pyarrow>=14"],
         "dev": [
             # 2.2 is the first whose second device is kept by ones_like and its kind.
             "array-api-strict>=2.2",

@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import secrets
+import shutil
 import signal
 import stat
 from collections.abc import Iterator
@@ -68,6 +69,23 @@ def replacing(
             part.unlink()
         raise
     step()
+    sync_folder(target.parent)
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder that gets the name ``path``, which is free, when the block has ended well."""
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    step()
+    try:
+        part.mkdir()
+        yield part
+        step()
+        part.rename(target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
     sync_folder(target.parent)
 
 

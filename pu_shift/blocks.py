@@ -153,17 +153,13 @@ class RowBlocks:
     def _set(self, parts: Sequence[Any], reader: _Reader, remote: bool = False) -> None:
         self._parts, self._reader, self._remote = parts, reader, remote
         # Something like tqdm, to show how many parts are done.
-        self.progress: Callable[..., Any] | None = None
+        self.progress: Callable[..., Any] = _NoBar
 
     @classmethod
-    def of_parts(
-        cls, parts: Sequence[Any], name: str, columns: Sequence[Any] | None, remote: bool
-    ) -> RowBlocks:
+    def of_parts(cls, parts: Sequence[Any], name: str, width: int, remote: bool) -> RowBlocks:
         """Make blocks of float64 out of functions that each return an iterator over some."""
         self = cls.__new__(cls)
-        width = 0 if columns is None else len(columns)
-        names = None if columns is None else tuple(columns)
-        self._set(parts, _Reader(name, names, width, np.dtype(np.float64)), remote)
+        self._set(parts, _Reader(name, None, width, np.dtype(np.float64)), remote)
         return self
 
     @classmethod
@@ -276,11 +272,15 @@ class RowBlocks:
         self, task: Callable[[Any, int, int], Any], merge: Merge, starts: Sequence[int]
     ) -> Any:
         """Run a task for each part, with its number and that of its first row; merge results."""
-        if self._remote:
-            return _by_dask(task, merge, self._parts, starts)
-        places = range(len(self._parts))
-        shown_places = places if self.progress is None else self.progress(places)
-        return reduce(merge, (task(self._parts[i], i, starts[i]) for i in shown_places))
+        with self.progress(total=len(self._parts)) as bar:
+            if self._remote:
+                return _by_dask(task, merge, self._parts, starts, bar)
+            total = None
+            for number, part in enumerate(self._parts):
+                value = task(part, number, starts[number])
+                total = value if total is None else merge(total, value)
+                bar.update()
+            return total
 
 
 def as_blocks(name: str, X: Any) -> Any:
@@ -391,8 +391,24 @@ def _rows_at(places: np.ndarray, rows: np.ndarray, start: int) -> list[np.ndarra
     return [rows[places[first:last] - start]]
 
 
+class _NoBar:
+    """Shows nothing."""
+
+    def __init__(self, total: int) -> None:
+        pass
+
+    def __enter__(self) -> _NoBar:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def update(self) -> None:
+        pass
+
+
 def _by_dask(
-    task: Callable[..., Any], merge: Merge, parts: Sequence[Any], starts: Sequence[int]
+    task: Callable[..., Any], merge: Merge, parts: Sequence[Any], starts: Sequence[int], bar: Any
 ) -> Any:
     """Run a task for each part and merge the results, by Dask: on its cluster, or here."""
     from dask import delayed
@@ -403,14 +419,24 @@ def _by_dask(
     # One node of the graph, on which all depend: it holds the centres.
     shared, call = delayed(task), delayed(_called)
     level = [call(shared, part, i, start) for i, (part, start) in enumerate(zip(parts, starts))]
+    ticks = [delayed(_tick)(result) for result in level]
     join = delayed(partial(reduce, merge))
     while len(level) > 1:
         groups = range(0, len(level), MERGED_AT_ONCE)
         level = [join(level[i : i + MERGED_AT_ONCE]) for i in groups]
     if client is None:
         return level[0].compute()
-    (result,) = finished(client, [client.compute(level[0])])
+    total = client.compute(level[0])
+    for tick in finished(client, [*client.compute(ticks), total]):
+        if tick is None:
+            bar.update()
+        else:
+            result = tick
     return result
+
+
+def _tick(_: Any) -> None:
+    """Tell that a result is there, without sending it."""
 
 
 def _called(function: Callable[..., Any], *arguments: Any) -> Any:

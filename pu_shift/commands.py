@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import sys
 import threading
@@ -11,7 +10,9 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -19,14 +20,26 @@ from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 from pu_shift._checks import distinct
+from pu_shift._cluster import ClusterError, check_workers, connected
 from pu_shift._files import replacing
 from pu_shift._version import __version__
+from pu_shift.blocks import in_blocks, survey_of
 from pu_shift.class_prior import PRIOR_METHODS, estimate_prior
 from pu_shift.classifiers import SURROGATES, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.device import DeviceError
 from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
-from pu_shift.kernels import SCALE_CURE
+from pu_shift.kernels import SCALE_CURE, at_most
 from pu_shift.model_file import load_model, save_model
+from pu_shift.parquet import SUFFIXES, ParquetRows, Samples, is_parquet, open_samples
+from pu_shift.predictions import (
+    CSVWriter,
+    ParquetWriter,
+    sums_of_blocks,
+    sums_on_cluster,
+    texts,
+    write_folder,
+    write_predictions,
+)
 from pu_shift.preparation import TablePreparation
 from pu_shift.priors import Condition
 from pu_shift.ratio_models import PLAIN
@@ -41,7 +54,7 @@ from pu_shift.row_files import (
     read_csv,
     separator_hint,
 )
-from pu_shift.shift_estimation import estimate_from_sums, test_sums
+from pu_shift.shift_estimation import estimate_from_sums
 from pu_shift.ulsif import GridEdgeWarning
 
 DESCRIPTION = """\
@@ -76,27 +89,31 @@ files:
   or, with --prepare, words and missing values too. Either one file with a column
   --label that is 1 for labelled positives and 0 (or -1) for unlabelled rows, or
   two files, positives and unlabelled rows, with the same columns.
+  Parquet files, and folders of them, are read block by block and may be larger
+  than the memory, with --cluster on the workers of a Dask cluster.
 """
 
 
 COMMANDS: dict[str, dict[str, Any]] = {
     "fit": {
-        "help": "learn a classifier from a CSV file",
+        "help": "learn a classifier from a CSV file or Parquet",
         "description": "Learn a classifier from positive and unlabelled rows and save it.",
         "epilog": f"{FILES}\nexamples:\n  pu-shift fit data.csv --label labelled --prior 0.3 "
         "--out model.npz\n  pu-shift fit data.csv.gz --label labelled --drop id --prepare "
         "--out model.npz",
     },
     "predict": {
-        "help": "classify the rows of a CSV or .npy file",
+        "help": "classify the rows of a CSV, Parquet or .npy file",
         "description": "Classify rows. Writes one line per row: the predicted label (1 or -1) and "
         "the probability of the\npositive class at the test prior. The label is 1 where that "
         "probability exceeds alpha.",
         "epilog": "examples:\n  pu-shift predict model.npz new.csv --test-prior 0.7 --alpha 0.2 "
-        "--out july.csv\n  pu-shift predict model.npz new.csv --keep id --out july.csv\n\n"
-        "Columns of a CSV file are found by name, others than the model's are "
-        "ignored; those of\na .npy matrix are taken in the order of the fit. Rows are streamed: "
-        "the data may be larger\nthan the memory, and FILE appears when it is complete.",
+        "--out july.csv\n  pu-shift predict model.npz new.csv --keep id --out july.csv\n"
+        "  pu-shift predict model.npz cases/ --keep id --cluster tcp://host:8786 --out july.parquet"
+        "\n\nColumns of a CSV or Parquet file are found by name, others than the model's are "
+        "ignored;\nthose of a .npy matrix are taken in the order of the fit. Rows are streamed: "
+        "the data may\nbe larger than the memory, and FILE appears when it is complete. With "
+        "--cluster it is a\nfolder with a Parquet file for each row group of the data.",
     },
     "explore": {
         "help": "write a page to try priors and costs on your cases",
@@ -147,15 +164,6 @@ WORDS = {
 }
 
 
-class Sample(NamedTuple):
-    """Features in numbers, y = 1 for positives and −1 for unlabelled rows, and how to get them."""
-
-    names: np.ndarray
-    X: np.ndarray
-    y: np.ndarray
-    preparation: TablePreparation | None
-
-
 class CommandError(ValueError):
     """Something that the user of the command line has to put right."""
 
@@ -169,7 +177,7 @@ def run_command(argv: Sequence[str] | None) -> int:
             warnings.simplefilter("ignore", GridEdgeWarning)
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             return options.run(options)
-    except (ValueError, DeviceError, OSError) as error:
+    except (ValueError, DeviceError, ClusterError, OSError) as error:
         print(f"error: {_in_own_words(error)}", file=sys.stderr)
         return 2
 
@@ -186,9 +194,12 @@ def _in_own_words(message: object) -> str:
 
 
 @contextmanager
-def _stage(what: str) -> Iterator[None]:
-    """Say on a terminal what takes longer than two seconds, and for how long it has."""
-    if not sys.stderr.isatty():
+def _stage(what: str, *samples: Any) -> Iterator[None]:
+    """Say on a terminal what takes longer than two seconds, and for how long it has.
+
+    Samples that come in blocks show bars of their own.
+    """
+    if not sys.stderr.isatty() or in_blocks(*samples):
         yield
         return
     done, start = threading.Event(), time.monotonic()
@@ -271,7 +282,10 @@ def _fit_options(parser: argparse.ArgumentParser) -> None:
 def _predict_options(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     parser.add_argument("--alpha", type=float, help="another false-alarm cost (method ratio only)")
-    parser.add_argument("--out", metavar="FILE", help="CSV file to write (default: the terminal)")
+    parser.add_argument(
+        "--out", metavar="FILE", help="CSV or .parquet file to write (default: CSV, the terminal)"
+    )
+    _add_cluster(parser)
     parser.set_defaults(run=_predict)
 
 
@@ -291,7 +305,7 @@ def _explore_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a file that 'pu-shift fit' wrote")
-    parser.add_argument("data", help="CSV or .npy file of rows to classify")
+    parser.add_argument("data", help="rows to classify: CSV, .npy, Parquet or a folder of it")
     parser.add_argument(
         "--test-prior",
         type=_number_or_estimate,
@@ -319,6 +333,14 @@ def _estimate_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_estimate)
 
 
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="of a Dask scheduler, whose workers read the Parquet data by the same path",
+    )
+
+
 def _number_or_estimate(text: str) -> float | str:
     return text if text == "estimate" else float(text)
 
@@ -337,7 +359,7 @@ def _reproduce_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", nargs="+", help="one CSV file, or two: P and U")
+    parser.add_argument("data", nargs="+", help="one CSV or Parquet file, or two: P and U")
     parser.add_argument("--label", metavar="COLUMN", help="the label column of a single file")
     parser.add_argument(
         "--drop",
@@ -352,16 +374,19 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         help="allow words, which become columns of 0 and 1, and missing values, which become "
         "the column's median",
     )
+    _add_cluster(parser)
 
 
-def _check_out(out: str, inputs: Sequence[str]) -> None:
+def _check_out(out: str, inputs: Sequence[str], folder: bool = False) -> None:
     """Refuse an output that cannot be written, before the work, or that is an input."""
-    folder = os.path.dirname(os.path.realpath(out))
-    if not os.path.isdir(folder):
-        raise CommandError(f"out: {out} needs a folder that exists, {folder} does not")
+    if folder and os.path.lexists(out):
+        raise CommandError(f"out: with --cluster it must be a new folder, {out} exists")
+    parent = os.path.dirname(os.path.realpath(out))
+    if not os.path.isdir(parent):
+        raise CommandError(f"out: {out} needs a folder that exists, {parent} does not")
     if os.path.isdir(out):
         raise CommandError(f"out must be a file, {out} is a folder")
-    if not os.access(out if os.path.exists(out) else folder, os.W_OK):
+    if not os.access(out if os.path.exists(out) else parent, os.W_OK):
         raise CommandError(f"out: {out} cannot be written")
     for path in inputs:
         if os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
@@ -373,38 +398,20 @@ def _fit(options: argparse.Namespace) -> int:
     if options.method == "ratio" and (options.loss is not None or options.non_negative):
         name = "loss" if options.loss is not None else "non-negative"
         raise CommandError(f"{name} needs --method risk, the method is ratio")
-    names, X, y, preparation = _samples(options)
-    prior, how = options.prior, "given"
-    if prior is None:
-        # A bad test prior or alpha fails before the work.
-        Condition(0.5, options.test_prior, options.alpha)
-        estimate = _estimated_prior(X, y, options.seed)
-        prior, how = estimate.prior, f"estimated by {estimate.method}"
-    shared = {
-        "prior": prior,
-        "test_prior": options.test_prior,
-        "alpha": options.alpha,
-        "gpu": options.gpu,
-        "random_state": options.seed,
-    }
-    classifier: Any
-    if options.method == "ratio":
-        # Trees, which may be part of the library's own choice, cannot be saved without code.
-        ratio = "ulsif" if options.basis else list(PLAIN)
-        classifier = DensityRatioClassifier(
-            **shared, estimator=ratio, basis=options.basis or "gaussian"
-        )
-    else:
-        classifier = RiskMinimizationClassifier(
-            **shared,
-            loss=options.loss or "squared",
-            basis=options.basis or "gaussian",
-            correction="ascent" if options.non_negative else "auto",
-            scaling=None,  # the command's own, or none
-        )
-    scaler = None if options.no_scale else StandardScaler()
-    with _stage("fitting"):
-        classifier.fit(X if scaler is None else scaler.fit_transform(X), y)
+    # A bad test prior or alpha fails before the work.
+    Condition(options.prior or 0.5, options.test_prior, options.alpha)
+    with _cluster_of(options):
+        names, X_p, X_u, preparation = _samples(options)
+        if options.method == "risk" and in_blocks(X_p, X_u):
+            X_p, X_u = (at_most(X, X.shape[0], 0) for X in (X_p, X_u))
+        prior, how = options.prior, "given"
+        if prior is None:
+            estimate = _estimated_prior(X_p, X_u, options.seed)
+            prior, how = estimate.prior, f"estimated by {estimate.method}"
+        classifier = _new_classifier(options, prior)
+        scaler = None if options.no_scale else _fitted_scaler(X_p, X_u)
+        with _stage("fitting", X_p, X_u):
+            classifier.fit_pu(*(_scaled(scaler, X) for X in (X_p, X_u)))
     steps = {"prepare": preparation, "scale": scaler, "classify": classifier}
     used = [(name, step) for name, step in steps.items() if step is not None]
     # As scikit-learn does for a data frame.
@@ -412,33 +419,120 @@ def _fit(options: argparse.Namespace) -> int:
     save_model(options.out, classifier if len(used) == 1 else Pipeline(used))
     condition = classifier.condition
     print(
-        f"{options.out}: fitted to {(y == 1).sum()} positive and {(y == -1).sum()} unlabelled rows "
+        f"{options.out}: fitted to {X_p.shape[0]} positive and {X_u.shape[0]} unlabelled rows "
         f"of {len(names)} features; prior {condition.prior:.3f} ({how}), test prior "
         f"{condition.test_prior:.3f}, alpha {condition.alpha:.3g}"
     )
     return 0
 
 
+def _new_classifier(options: argparse.Namespace, prior: float) -> Any:
+    shared = {
+        "prior": prior,
+        "test_prior": options.test_prior,
+        "alpha": options.alpha,
+        "gpu": options.gpu,
+        "random_state": options.seed,
+    }
+    if options.method == "ratio":
+        # Trees, which may be part of the library's own choice, cannot be saved without code.
+        ratio = "ulsif" if options.basis else list(PLAIN)
+        return DensityRatioClassifier(**shared, estimator=ratio, basis=options.basis or "gaussian")
+    return RiskMinimizationClassifier(
+        **shared,
+        loss=options.loss or "squared",
+        basis=options.basis or "gaussian",
+        correction="ascent" if options.non_negative else "auto",
+        scaling=None,  # the command's own, or none
+    )
+
+
+def _fitted_scaler(X_p: Any, X_u: Any) -> StandardScaler:
+    """Return a scaler that was fitted to both samples, which may come in blocks."""
+    seen = survey_of(X_p).merged(survey_of(X_u))
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_, scaler.var_ = seen.mean, seen.scale, seen.scale**2
+    scaler.n_features_in_, scaler.n_samples_seen_ = len(seen.mean), sum(seen.counts)
+    return scaler
+
+
+def _scaled(scaler: StandardScaler | None, X: Any) -> Any:
+    if scaler is None:
+        return X
+    return X.scaled(scaler.mean_, scaler.scale_) if in_blocks(X) else scaler.transform(X)
+
+
+@contextmanager
+def _cluster_of(options: argparse.Namespace) -> Iterator[Any]:
+    """Connect to the cluster, if there is to be one."""
+    if options.cluster is None:
+        yield None
+        return
+    data = options.data if isinstance(options.data, list) else [options.data]
+    if not all(map(is_parquet, data)):
+        raise CommandError(f"cluster needs data in Parquet, {data[0]} is not")
+    with connected(options.cluster) as client:
+        check_workers(client)
+        yield client
+
+
 def _predict(options: argparse.Namespace) -> int:
+    if options.cluster is not None and options.out is None:
+        raise CommandError("cluster needs --out, a folder to write")
     if options.out is not None:
-        _check_out(options.out, [options.model, options.data])
+        _check_out(options.out, [options.model, options.data], folder=options.cluster is not None)
     for name in options.keep:
         if name in ("label", "probability"):
             raise CommandError(f"keep: the output has a column {name!r} of its own")
-    estimator, classifier, blocks = _opened(options)
-    changes = {"test_prior": _test_prior(options, estimator, classifier), "alpha": options.alpha}
-    _change(options.model, classifier, changes)
+    with _cluster_of(options) as client:
+        model = _opened(options)
+        test_prior = _test_prior(options, model, client)
+        changes = {"test_prior": test_prior, "alpha": options.alpha}
+        _change(options.model, model.classifier, changes)
+        if client is not None:
+            groups = ParquetRows(options.data).groups_with(*model.columns)
+            found = write_folder(options.out, model.estimator, groups, model.columns, client)
+        else:
+            found = _predict_here(options, model)
     if options.out is None:
-        _write(sys.stdout, estimator, blocks, options.keep)
         return 0
-    with replacing(options.out) as file:
-        rows, positive = _write(file, estimator, blocks, options.keep)
+    rows, positive = found
     print(f"{options.out}: {rows} rows, {positive / rows:.1%} predicted positive")
     return 0
 
 
-def _opened(options: argparse.Namespace) -> tuple[Any, Any, Iterator[Block]]:
-    """Return a model, its classifier, and the rows of a file that it is for."""
+def _predict_here(options: argparse.Namespace, model: _Model) -> tuple[int, int]:
+    to_parquet = options.out is not None and Path(options.out).suffix in SUFFIXES
+    writer: Any = ParquetWriter if to_parquet else CSVWriter
+    with _bar("predict", options) as bar:
+        if options.out is None:
+            output = writer(sys.stdout, options.keep)
+            return write_predictions(output, model.estimator, model.blocks, bar)
+        with replacing(options.out, binary=to_parquet) as file:
+            output = writer(file, options.keep)
+            return write_predictions(output, model.estimator, model.blocks, bar)
+
+
+def _bar(what: str, options: argparse.Namespace) -> tqdm:
+    """Return a bar of the bytes that were read, of Parquet of the rows."""
+    unit = "rows" if is_parquet(options.data) else "B"
+    return tqdm(unit=unit, unit_scale=True, disable=None, desc=what)
+
+
+class _Model(NamedTuple):
+    """A model, its classifier, and rows that it is for.
+
+    ``columns`` are the features, those to keep, and whether features may be words or missing.
+    """
+
+    estimator: Any
+    classifier: Any
+    blocks: Iterator[Block]
+    columns: tuple[list[str], list[str], bool]
+
+
+def _opened(options: argparse.Namespace) -> _Model:
+    """Open a model and the rows of a file."""
     distinct("--keep", options.keep)
     estimator = load_model(options.model)
     first, classifier = estimator, estimator
@@ -450,8 +544,15 @@ def _opened(options: argparse.Namespace) -> tuple[Any, Any, Iterator[Block]]:
     if isinstance(first, TablePreparation) and names is not None:
         words = [name for name, values in zip(names, first.categories_) if values is not None]
     n_features = first.n_features_in_
+    if is_parquet(options.data):
+        if names is None:
+            raise CommandError(f"{options.model} has no names of features, which Parquet needs")
+        columns = list(names), options.keep, words is not None
+        return _Model(estimator, classifier, ParquetRows(options.data).blocks(*columns), columns)
     blocks = read_blocks(options.data, names, n_features, keep=options.keep, words=words)
-    return estimator, classifier, blocks if words is not None else _strict(blocks)
+    if words is None:
+        blocks = _strict(blocks)
+    return _Model(estimator, classifier, blocks, ([], options.keep, words is not None))
 
 
 def _strict(blocks: Iterator[Block]) -> Iterator[Block]:
@@ -477,8 +578,9 @@ def _change(path: str, classifier: Any, changes: dict[str, float | None]) -> Non
     )
 
 
-def _test_prior(options: argparse.Namespace, estimator: Any, classifier: Any) -> float | None:
+def _test_prior(options: argparse.Namespace, model: _Model, client: Any = None) -> float | None:
     """Return the test prior that is given or, if asked for, found in a first look at the rows."""
+    classifier = model.classifier
     wanted = classifier.test_prior if options.test_prior is None else options.test_prior
     if wanted != "estimate":
         return options.test_prior
@@ -491,15 +593,16 @@ def _test_prior(options: argparse.Namespace, estimator: Any, classifier: Any) ->
             f"test-prior: {options.model} is of an older release, which kept too little to "
             "estimate it: fit it again"
         )
-    if not os.path.isfile(options.data):
+    if not (os.path.isfile(options.data) or is_parquet(options.data)):
         raise CommandError(f"test-prior: {options.data} is read twice and must be a file")
-    sums = np.zeros(3)
     with _stage("estimating the test prior"):
-        for block in _opened(options)[2]:
-            rows = block.rows
-            if isinstance(estimator, Pipeline):
-                rows = estimator[:-1].transform(rows)
-            sums += test_sums(classifier, rows)
+        if client is None:
+            sums = sums_of_blocks(model.estimator, _opened(options).blocks)
+        else:
+            groups = ParquetRows(options.data).groups_with(*model.columns)
+            sums = np.sum(
+                [*sums_on_cluster(model.estimator, groups, model.columns, client)], axis=0
+            )
         found = estimate_from_sums(classifier, sums)
     print(
         f"test prior {found.test_prior:.3f}, {100 * found.level:.3g}% interval {found.low:.3f} to "
@@ -509,49 +612,29 @@ def _test_prior(options: argparse.Namespace, estimator: Any, classifier: Any) ->
     return found.test_prior
 
 
-def _write(
-    file: IO[str], estimator: Any, blocks: Iterator[Block], keep: Sequence[str]
-) -> tuple[int, int]:
-    """Write a line per row; return how many rows there were and how many are positive."""
-    total = positive = 0
-    writer = csv.writer(file, lineterminator="\n")
-    with tqdm(unit="B", unit_scale=True, disable=None, desc="predict") as bar:
-        for block in blocks:
-            bar.total = block.size
-            is_positive = estimator.predict(block.rows) == estimator.classes_[1]
-            probability = estimator.predict_proba(block.rows)[:, 1]
-            if total == 0:
-                writer.writerow([*keep, "label", "probability"])
-            labels = np.where(is_positive, 1, -1).tolist()
-            writer.writerows(zip(*block.kept, labels, map("%.6g".__mod__, probability.tolist())))
-            total += len(labels)
-            positive += int(is_positive.sum())
-            bar.update(block.position - bar.n)
-    return total, positive
-
-
 def _explore(options: argparse.Namespace) -> int:
     _check_out(options.out, [options.model, options.data])
     if len(set(options.keep) & {"row", "label", "probability"}) > 0:
         raise CommandError("keep: the list has columns row, probability and label of its own")
     if (options.false_alarm is None) != (options.miss is None):
         raise CommandError("--false-alarm and --miss must be given together")
-    estimator, classifier, blocks = _opened(options)
+    model = _opened(options)
+    estimator, classifier, blocks, _ = model
     if not isinstance(classifier, DensityRatioClassifier):
         raise CommandError(
             f"{options.model} is of --method risk and holds for one prior and cost alone: to "
             "explore others, fit with --method ratio"
         )
-    test_prior = _test_prior(options, estimator, classifier)
+    test_prior = _test_prior(options, model)
     _change(options.model, classifier, {"test_prior": test_prior})
     posteriors: list[np.ndarray] = []
     kept: list[list[str]] = [[] for _ in options.keep]
-    with tqdm(unit="B", unit_scale=True, disable=None, desc="explore") as bar:
+    with _bar("explore", options) as bar:
         for block in blocks:
             bar.total = block.size
             posteriors.append(training_posterior(estimator, block.rows))
-            for column, texts in zip(kept, block.kept):
-                column.extend(texts)
+            for column, cells in zip(kept, block.kept):
+                column.extend(texts(cells))
             if sum(map(len, posteriors)) > MAX_CASES:
                 raise CommandError(
                     f"data: {options.data} has more than {MAX_CASES:,} cases, too many for a "
@@ -575,10 +658,11 @@ def _explore(options: argparse.Namespace) -> int:
 
 
 def _estimate(options: argparse.Namespace) -> int:
-    sample = _samples(options)
-    found = _estimated_prior(
-        sample.X, sample.y, options.seed, method=options.method, level=options.level
-    )
+    with _cluster_of(options):
+        sample = _samples(options)
+        found = _estimated_prior(
+            sample.X_p, sample.X_u, options.seed, method=options.method, level=options.level
+        )
     level = f"{100 * found.level:.3g}%"
     print(
         f"prior {found.prior:.3f}, {level} interval {found.low:.3f} to {found.high:.3f} "
@@ -587,10 +671,10 @@ def _estimate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _estimated_prior(X: np.ndarray, y: np.ndarray, seed: int, **options: Any) -> Any:
+def _estimated_prior(X_p: Any, X_u: Any, seed: int, **options: Any) -> Any:
     """Estimate the prior, for estimate-prior and for fit alike."""
-    with _stage("estimating the prior"):
-        return estimate_prior(X[y == 1], X[y == -1], seed=seed, **options)
+    with _stage("estimating the prior", X_p, X_u):
+        return estimate_prior(X_p, X_u, seed=seed, **options)
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -601,14 +685,16 @@ def _reproduce(options: argparse.Namespace) -> int:
     return table_main(int(options.table), options.options)
 
 
-def _samples(options: argparse.Namespace) -> Sample:
-    """Read P and U."""
+def _samples(options: argparse.Namespace) -> Samples:
+    """Read P and U, or open them to be read in blocks."""
     paths, label = options.data, options.label
     if (len(paths), label is None) not in ((1, False), (2, True)):
         raise CommandError(
             "data must be one file with --label, or two files, positives and unlabelled rows, "
             "without"
         )
+    if any(map(is_parquet, paths)):
+        return _parquet_samples(options)
     tables = [column_names(path) for path in paths]
     for name in options.drop:
         if name == label or not any(name in names for names in tables):
@@ -620,9 +706,9 @@ def _samples(options: argparse.Namespace) -> Sample:
     try:
         with _stage(f"reading {' and '.join(paths)}"):
             if label is None:
-                X, y = _two_samples(options, *features)
+                X_p, X_u = _two_samples(options, *features)
             else:
-                X, y = _labelled(options, tables[0], features[0])
+                X_p, X_u = _labelled(options, tables[0], features[0])
     except CellError as error:
         hint = separator_hint(tables[0])
         if not hint and not options.prepare:
@@ -630,9 +716,21 @@ def _samples(options: argparse.Namespace) -> Sample:
         raise CommandError(f"{error}{hint}") from None
     preparation = None
     if options.prepare:
-        preparation = TablePreparation().fit(X, feature_names=features[0])
-        X = preparation.transform(X)
-    return Sample(np.array(features[0], dtype=object), X, y, preparation)
+        both = np.concatenate([X_p, X_u])
+        preparation = TablePreparation().fit(both, feature_names=features[0])
+        X_p, X_u = preparation.transform(X_p), preparation.transform(X_u)
+    return Samples(np.array(features[0], dtype=object), X_p, X_u, preparation)
+
+
+def _parquet_samples(options: argparse.Namespace) -> Samples:
+    if not all(map(is_parquet, options.data)):
+        raise CommandError("data must be two files of one kind, CSV or Parquet")
+    remote = options.cluster is not None
+    shared = options.drop, options.prepare, options.seed, remote
+    samples = open_samples(options.data, options.label, *shared)
+    for X in (samples.X_p, samples.X_u):
+        X.progress = partial(tqdm, unit="part", leave=False, disable=None, desc="reading")
+    return samples
 
 
 def _labelled(
@@ -651,10 +749,11 @@ def _labelled(
             f"label: column {label!r} must be 1 for labelled positives and 0 or -1 for "
             f"unlabelled rows, found {found}"
         )
-    y = np.where(marks == 1, 1, -1)
-    if len(np.unique(y)) < 2:
+    positive = marks == 1
+    if positive.all() or not positive.any():
         raise CommandError(f"label: column {label!r} must mark both kinds of rows")
-    return check_features(path, features, rows[:, :-1], gaps=prepare), y
+    rows = check_features(path, features, rows[:, :-1], gaps=prepare)
+    return rows[positive], rows[~positive]
 
 
 def _two_samples(
@@ -666,8 +765,8 @@ def _two_samples(
         if missing:
             raise CommandError(f"data: {path} {missing_column(missing[0], names)}")
     words = names_p if options.prepare else ()
-    parts = [
+    X_p, X_u = (
         check_features(path, names_p, read_csv(path, names_p, words), gaps=options.prepare)
         for path in options.data
-    ]
-    return np.concatenate(parts), np.repeat([1, -1], [len(part) for part in parts])
+    )
+    return X_p, X_u

@@ -449,7 +449,7 @@ def fit_average(
     samples, places = [X_p, X_u], None
     if streamed:
         *samples, places = _at_most(MAX_KERNEL_ROWS, X_p, X_u, child(seed, 5))
-    *rows, kept = _at_most(MAX_SCORED_ROWS, *samples, child(seed, 3))
+    *rows, kept = _at_most(MAX_SCORED_ROWS, samples[0], samples[1], child(seed, 3))
     params = {
         name: tuple(part[chosen] for part, chosen in zip(parts, kept))
         for name, parts in fit_params.items()
@@ -648,7 +648,7 @@ def _standardised(X: Any, mean: np.ndarray, scale: np.ndarray) -> Any:
     return X.scaled(mean, scale) if isinstance(X, RowBlocks) else (X - mean) / scale
 
 
-def _at_most(limit: int, X_p: Any, X_u: Any, seed: Seed) -> tuple[Any, Any, list[np.ndarray]]:
+def _at_most(limit: int, X_p: Any, X_u: Any, seed: Seed) -> Any:
     """Return at most so many rows, half of them of P if there are as many, and which they are."""
     sizes = X_p.shape[0], X_u.shape[0]
     rng, kept = np.random.default_rng(seed), []

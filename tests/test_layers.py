@@ -34,8 +34,9 @@ LAYERS = {
     ),
     "use": (
         "row_files",
-        "parquet",
         "preparation",
+        "parquet",
+        "predictions",
         "model_file",
         "explorer",
         "plots",
