@@ -213,8 +213,12 @@ class RowBlocks:
         return self if self.dtype == dtype else self._changed(dtype=np.dtype(dtype))
 
     def scaled(self, mean: np.ndarray, scale: np.ndarray) -> RowBlocks:
-        """Return (x − mean)/scale of rows that are not scaled yet."""
-        changed = self._changed(mean=mean, scale=scale)
+        """Return (x − mean)/scale of the rows."""
+        before = self._reader
+        whole = mean, scale
+        if before.mean is not None and before.scale is not None:
+            whole = before.mean + before.scale * mean, before.scale * scale
+        changed = self._changed(mean=whole[0], scale=whole[1])
         seen = self.survey
         low, high, middle = ((value - mean) / scale for value in (seen.low, seen.high, seen.mean))
         changed.survey = Survey(seen.counts, low, high, middle, seen.squares / scale**2)

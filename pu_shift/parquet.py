@@ -61,11 +61,15 @@ class ParquetRows:
         if not os.path.exists(path):
             raise DataError(f"data must be a file or folder, got {one_line(repr(path))}")
         with _reading(path):
-            dataset = arrow.dataset.dataset(path, format="parquet", partitioning="hive")
+            # Workers of a cluster may have another working folder.
+            dataset = arrow.dataset.dataset(
+                os.path.abspath(path), format="parquet", partitioning="hive"
+            )
             self.schema = dataset.schema
             self.files = sorted(dataset.get_fragments(), key=lambda file: file.path)
             groups = [group for file in self.files for group in file.split_by_row_group()]
-            self.counts = [group.count_rows() for group in groups]
+            # `count_rows` of a row group is that of its file.
+            self.counts = [sum(part.num_rows for part in group.row_groups) for group in groups]
         self.names = list(self.schema.names)
         if len(set(self.names)) < len(self.names):
             raise DataError(f"data: {path} has two columns of one name")
@@ -133,17 +137,26 @@ class ParquetRows:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """A row group of a file, and how many rows come before it."""
+    """A row group of a file, and how many rows come before it.
 
-    fragment: Any
+    It can be sent without being opened; ``keys`` tell the values that stand in the path.
+    """
+
+    path: str
+    number: int
+    keys: Any
     schema: Any
     start: int
 
     def tables(self, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """Yield the number of the first row, and some rows of the columns."""
         first = self.start
-        with _reading(self.fragment.path):
-            scanner = self.fragment.scanner(
+        with _reading(self.path):
+            arrow = pyarrow_or_refuse()
+            fragment = arrow.dataset.ParquetFileFormat().make_fragment(
+                self.path, arrow.fs.LocalFileSystem(), self.keys, [self.number]
+            )
+            scanner = fragment.scanner(
                 schema=self.schema,
                 columns=list(names),
                 batch_size=max(1, BLOCK_CELLS // len(names)),
@@ -152,7 +165,7 @@ class RowGroup:
             )
             for batch in scanner.to_batches():
                 if batch.num_rows:
-                    yield first, pyarrow_or_refuse().Table.from_batches([batch])
+                    yield first, arrow.Table.from_batches([batch])
                     first += batch.num_rows
 
     def blocks(self, names: Sequence[str], keep: Sequence[str], words: bool) -> Iterator[Block]:
@@ -168,7 +181,7 @@ class RowGroup:
         try:
             check_finite(rows, names, first, gaps=words)
         except DataError as error:
-            raise type(error)(f"data: {self.fragment.path} {error}") from None
+            raise type(error)(f"data: {self.path} {error}") from None
         return rows
 
 
@@ -264,6 +277,7 @@ def pyarrow_or_refuse() -> Any:
     """Import what only Parquet needs."""
     try:
         import pyarrow.dataset
+        import pyarrow.fs
         import pyarrow.parquet
     except ImportError:
         raise DataError("data: Parquet needs pyarrow: pip install 'pu-shift[parquet]'") from None
