@@ -18,6 +18,7 @@ CUPY ?= cupy-cuda12x>=12.3,<15
 BENCH := .venv/bench
 FUZZ := .venv/fuzz
 AUDIT := .venv/audit
+RELEASE := .venv/release
 RUNS ?= 20000
 
 # pip up to 26.0 reads the first in isolated builds, later ones the second.
@@ -30,7 +31,7 @@ STUDIES := asymmetric robustness estimated_prior class_prior
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
 .PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare lint format docs test-all test-oldest \
-	test-gpu types bench load wheel chaos fuzz audit clean
+	test-gpu types bench load dist wheel wheel-all install-table chaos fuzz audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -88,12 +89,31 @@ types: $(STAMP) ## check the types with mypy
 load: $(STAMP) ## classify files of 10⁵ to 10⁷ rows: time and peak memory
 	$(BIN)/python benchmarks/load.py $(ARGS)
 
-wheel: $(STAMP) ## build the wheel, install it into an empty environment and import it there
-	rm -rf dist
-	$(BIN)/python -m build --outdir dist
-	"$(PYTHON_PATH)" -m venv --clear $(EMPTY)
-	$(call PIP_INSTALL,$(EMPTY),dist/*.whl)
-	cd $(EMPTY) && bin/python -W error -c 'import pu_shift; print(pu_shift.__file__)' && bin/pu-shift --version
+dist: ## build the sdist and the wheel, and check what they say and hold
+	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(RELEASE)
+	$(call PIP_INSTALL,$(RELEASE),'build>=1.0' 'check-wheel-contents>=0.6' 'twine>=6.1')
+	rm -rf dist build
+	$(RELEASE)/bin/python -m build --outdir dist
+	$(RELEASE)/bin/twine check --strict dist/*
+	$(RELEASE)/bin/check-wheel-contents dist/*.whl
+
+# In an environment that has nothing else, by a script that does not see the tree.
+USE_WHEEL = python=$$(tools/find-python $(1)) && $$python -m venv --clear $(EMPTY) && \
+	$(call PIP_INSTALL,$(EMPTY),dist/*.whl) && $(EMPTY)/bin/python -I -W error tools/use_installed.py
+
+wheel: dist ## build the wheel, install it into an empty environment and use it there
+	@$(call USE_WHEEL,"$(PYTHON)")
+
+wheel-all: dist ## the same on every supported interpreter (PYTHONS=...)
+	@failed=; absent=; for version in $(PYTHONS); do \
+		tools/find-python $$version >/dev/null 2>&1 || { absent="$$absent $$version"; continue; }; \
+		{ $(call USE_WHEEL,$$version); } || failed="$$failed $$version"; \
+	done; \
+	test -z "$$absent" || echo "not tried, no such interpreter here:$$absent"; \
+	test -z "$$failed" || { echo "failed on:$$failed" >&2; exit 1; }
+
+install-table: dist ## install the wheel by several versions of pip: the table of docs/install.md
+	@python=$$(tools/find-python "$(PYTHON)") && $$python benchmarks/installing.py $(ARGS)
 
 format: $(STAMP) ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
@@ -137,7 +157,7 @@ fuzz: ## feed the file parsers made-up bytes, with atheris (RUNS=... per parser)
 audit: $(STAMP) ## look for unsafe code (bandit) and for known holes in the packages (pip-audit)
 	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(AUDIT)
 	$(call PIP_INSTALL,$(AUDIT),'bandit[toml]>=1.7' 'pip-audit>=2.6')
-	$(AUDIT)/bin/bandit -q -c pyproject.toml -r pu_shift tools experiments datasets examples benchmarks paper_tables setup.py
+	$(AUDIT)/bin/bandit -q -c pyproject.toml -r pu_shift tools experiments datasets examples benchmarks setup.py
 	$(AUDIT)/bin/python tools/audit.py $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')
 
 clean: ## remove the virtual environments and every cache

@@ -21,6 +21,17 @@ setup(
     ),
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
+    author="The pu-shift authors",
+    keywords=[
+        "positive-unlabeled learning",
+        "PU learning",
+        "class prior shift",
+        "label shift",
+        "cost-sensitive learning",
+        "density ratio estimation",
+        "scikit-learn",
+        "Chainer",
+    ],
     license="MIT",
     license_files=["LICENSE"],
     packages=[*find_packages(include=["pu_shift", "pu_shift.*"]), "pu_shift.paper_tables"],
@@ -63,7 +74,6 @@ setup(
         "dev": [
             # 2.2 is the first whose second device is kept by ones_like and its kind.
             "array-api-strict>=2.2",
-            "build>=1.0",
             "densratio==0.3.0",
             "distributed>=2023.3",
             "hypothesis>=6.80",
@@ -73,6 +83,7 @@ setup(
             "pytest-cov>=4.1",
             "pytest-timeout>=2.2",
             "pytest-xdist>=3.3",
+            "pyyaml>=6.0",
             # Pinned: another release may format or lint differently.
             "ruff==0.17.4",
             # Drives Chromium, where there is one, through the report's page.
@@ -81,9 +92,14 @@ setup(
     },
     classifiers=[
         "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Environment :: GPU :: NVIDIA CUDA",
+        "Intended Audience :: Developers",
         "Intended Audience :: Science/Research",
+        "Natural Language :: English",
         "Operating System :: POSIX",
         "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
         "Programming Language :: Python :: 3.10",
         "Programming Language :: Python :: 3.11",
         "Programming Language :: Python :: 3.12",
@@ -91,5 +107,7 @@ setup(
         "Programming Language :: Python :: 3.14",
         "Programming Language :: Python :: 3.15",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Scientific/Engineering :: Mathematics",
+        "Typing :: Typed",
     ],
 )

@@ -31,7 +31,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -88,6 +88,8 @@ from pu_shift.shift_estimation import (
 from pu_shift.training import train
 from pu_shift.ulsif import BASES, KLIEP, ULSIF, GridEdgeWarning
 
+# The parameters that say where a classifier is used.
+CONDITION = ("prior", "test_prior", "alpha")
 # Training is called unfinished when more of the risk's fall than this came in its last tenth.
 LATE = 0.02
 # Rows of P, and of U, whose held-out ratios the estimate of π′ rests on at most.
@@ -125,6 +127,28 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     _accept_sparse: str | bool = False
     _accept_blocks = False
 
+    # For metadata routing, which does not look into **fit_params.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+
+    def set_params(self, **params: Any) -> _PUClassifier:
+        """Set parameters; those of the condition take effect as the class says.
+
+        Parameters
+        ----------
+        **params
+            Parameters of the constructor, and ``estimator__…`` of a nested one.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
+        changed = set(CONDITION).intersection(params)
+        if changed and not hasattr(self, "classes_"):
+            # What a search does to a fresh clone, which PURiskScorer asks for.
+            self._set_before_fit = changed.union(getattr(self, "_set_before_fit", ()))
+        return super().set_params(**params)
+
     def fit(self, X: Any, y: Any, **fit_params: Any) -> _PUClassifier:
         """Fit to rows of which some are labelled as positive.
 
@@ -139,6 +163,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         **fit_params
             What the ``fit`` of a classifier given as ``estimator`` takes, an array with an
             entry for each row: ``sample_weight``, or ``step__sample_weight`` of a pipeline.
+            With metadata routing ``set_fit_request(sample_weight=True)`` asks for weights.
 
         Returns
         -------
@@ -214,13 +239,23 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """π′ as far as it is known without rows."""
         return self.test_prior
 
-    def predict(self, X: Any) -> np.ndarray:
+    def _under(self, **condition: Any) -> _PUClassifier:
+        """Return the classifier as it is, or a copy with the parameters that are not None."""
+        given = {name: value for name, value in condition.items() if value is not None}
+        return copy.copy(self).set_params(**given) if given else self
+
+    def predict(
+        self, X: Any, *, test_prior: float | str | None = None, alpha: float | None = None
+    ) -> np.ndarray:
         """Predict the class of least expected cost under the test condition.
 
         Parameters
         ----------
         X
             (n, d) features.
+        test_prior, alpha
+            Another condition for this call alone; what is ``None`` is the classifier's own. A
+            risk minimiser refuses one that it was not fitted for.
 
         Returns
         -------
@@ -230,16 +265,20 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             other methods that take rows.
         """
         if is_dask(X):
-            return self._lazily("predict", X, "label")
-        return self._labels(self.decision_function(X))
+            return self._under(test_prior=test_prior, alpha=alpha)._lazily("predict", X, "label")
+        return self._labels(self.decision_function(X, test_prior=test_prior, alpha=alpha))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(
+        self, X: Any, *, test_prior: float | str | None = None, alpha: float | None = None
+    ) -> np.ndarray:
         """Signed score under the test condition: positive means the positive class.
 
         Parameters
         ----------
         X
             (n, d) features.
+        test_prior, alpha
+            As for ``predict``.
 
         Returns
         -------
@@ -247,17 +286,18 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             (n,) scores: g(x) of a risk minimiser, of a density ratio
             :meth:`pu_shift.priors.Condition.classify_ratio`.
         """
-        if is_dask(X):
-            return self._lazily("decision_function", X, "score")
-        return self._decide(X)
+        used = self._under(test_prior=test_prior, alpha=alpha)
+        return used._lazily("decision_function", X, "score") if is_dask(X) else used._decide(X)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, test_prior: float | str | None = None) -> np.ndarray:
         """Class probabilities at the test prior.
 
         Parameters
         ----------
         X
             (n, d) features.
+        test_prior
+            As for ``predict``.
 
         Returns
         -------
@@ -265,11 +305,12 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the fit
             tells to π′.
         """
+        used = self._under(test_prior=test_prior)
         if is_dask(X):
-            return self._lazily("predict_proba", X)
-        posterior, prior = self._posterior(X)
+            return used._lazily("predict_proba", X)
+        posterior, prior = used._posterior(X)
         # After the posterior: π′ may be found in these rows.
-        positive = shift_posterior(posterior, prior, self.condition.test_prior)
+        positive = shift_posterior(posterior, prior, used.condition.test_prior)
         return np.stack([1.0 - positive, positive], axis=1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -731,6 +772,51 @@ class DensityRatioClassifier(_PUClassifier):
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
         ratio, prior = self._ratio_in_use(X), self.condition.prior
         return posterior_at(ratio, prior, self.direction), prior
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        test_prior: float | str | None = None,
+        alpha: float | None = None,
+        conditions: Sequence[Condition | Mapping[str, float]] | None = None,
+    ) -> np.ndarray:
+        """Predict the class of least expected cost under the test condition, or under many.
+
+        A pipeline hands the keywords on: ``pipeline.predict(X, test_prior=0.7)``. With metadata
+        routing ask for them: ``set_predict_request(test_prior=True, alpha=True, conditions=True)``.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        test_prior, alpha
+            Another condition for this call alone; what is ``None`` is the classifier's own.
+        conditions
+            Many conditions, as for :meth:`predict_many`, each completed by what else is given.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) labels from ``classes_``; (len(conditions), n) with ``conditions``.
+
+        Examples
+        --------
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))])
+        >>> y = np.repeat([1, 0], [99, 299])
+        >>> classifier = DensityRatioClassifier(prior=0.4, widths=1.0, lams=0.1)
+        >>> pipeline = make_pipeline(StandardScaler(), classifier).fit(X, y)
+        >>> pipeline.predict([[0.5]], test_prior=0.1).tolist()
+        [0]
+        >>> pipeline.predict([[0.5]], conditions=[{"test_prior": 0.9}, {"alpha": 0.9}]).tolist()
+        [[1], [0]]
+        """
+        if conditions is None:
+            return super().predict(X, test_prior=test_prior, alpha=alpha)
+        return self._under(test_prior=test_prior, alpha=alpha).predict_many(X, conditions)
 
     def predict_many(
         self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]

@@ -106,8 +106,15 @@ class PURiskScorer:
         ``surrogate_scorer``).
     condition
         The condition to judge by; by default that of the estimator, of the last step of a
-        pipeline or of a search's best estimator. Give it when the condition itself or an
+        pipeline or of a search's best estimator. Give it when ``test_prior``, ``alpha`` or an
         estimated prior is searched over, for risks under different conditions cannot be compared.
+
+    Notes
+    -----
+    A search over ``prior`` stops with a ``TypeError``, whatever condition is given, as does one
+    over ``test_prior`` or ``alpha`` without it: the risk takes π as known and tells nothing about
+    it. Take :func:`pu_shift.estimate_prior`, or ``prior=None``, which calls it. A search whose
+    candidates are whole classifiers with priors of their own cannot be told from a legal one.
 
     Examples
     --------
@@ -153,7 +160,13 @@ class PURiskScorer:
         if margins.shape != positive.shape:
             raise ValueError(f"y must have a label for each of {len(margins)} rows of X")
         kind = "pu-shift-asym"
-        return -float(evaluate_risk(margins[positive], margins[~positive], condition, loss, kind))
+        risk = evaluate_risk(margins[positive], margins[~positive], condition, loss, kind)
+        reason = _why_not_to_search(_set_before_fit(estimator), self.condition)
+        if reason is None:
+            return -float(risk)
+        score = _Uncomparable(-risk)
+        score.reason = reason
+        return score
 
     @property
     def _score_func(self) -> Any:
@@ -165,6 +178,43 @@ class PURiskScorer:
 
     def __repr__(self) -> str:
         return f"PURiskScorer(loss={self.loss!r}, condition={self.condition!r})"
+
+
+class _Uncomparable(float):
+    """A score that is no use to a search.
+
+    Errors of a scorer become NaN there (``error_score``), and the search goes on to an arbitrary
+    choice. Reading the number out of what a scorer returned is past that: it can stop the search.
+    """
+
+    reason: str
+
+    def item(self) -> float:
+        # scikit-learn passes over a ValueError here.
+        raise TypeError(self.reason)
+
+
+def _set_before_fit(estimator: Any) -> set[str]:
+    """Return the parameters of the condition that were set in a clone before its fit."""
+    parts = [estimator]
+    if hasattr(estimator, "get_params"):
+        parts += estimator.get_params().values()
+    return {name for part in parts for name in getattr(part, "_set_before_fit", ())}
+
+
+def _why_not_to_search(names: set[str], condition: Condition | None) -> str | None:
+    """Say why candidates that differ in these parameters cannot be compared, if they cannot."""
+    if "prior" in names:
+        return (
+            "prior cannot be searched by a PU risk, which takes it as known and tells nothing "
+            "about it: use estimate_prior, or prior=None in the classifier"
+        )
+    if names and condition is None:
+        return (
+            f"{min(names)} cannot be searched by risks under different conditions: give "
+            "PURiskScorer the one condition to judge all candidates by"
+        )
+    return None
 
 
 def _innermost(estimator: Any) -> Any:

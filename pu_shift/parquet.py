@@ -76,7 +76,12 @@ class ParquetRows:
         if sum(self.counts) == 0:
             raise DataError(f"data: {path} has no rows")
         starts = np.cumsum([0, *self.counts]).tolist()
-        self.groups = [RowGroup(group, self.schema, start) for group, start in zip(groups, starts)]
+        self.groups = [
+            RowGroup(
+                group.path, group.row_groups[0].id, group.partition_expression, self.schema, start
+            )
+            for group, start in zip(groups, starts)
+        ]
 
     def check(self, names: Sequence[str], words: bool) -> None:
         """Refuse columns that are missing, in any of the files, or hold neither number nor word."""

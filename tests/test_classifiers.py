@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -234,6 +235,82 @@ def test_many_conditions_take_one_evaluation(ratio, monkeypatch):
 def test_conditions_that_are_none_are_refused(ratio, conditions):
     with pytest.raises(ValueError, match="^conditions must"):
         ratio.predict_many(GRID, conditions)
+
+
+def test_another_condition_for_one_call_leaves_the_classifier_as_it_is(ratio):
+    before = vars(ratio).copy()
+    changed = clone(ratio).set_params(test_prior=0.7, alpha=0.2).fit_pu(X_P, X_U)
+    given = {"test_prior": 0.7, "alpha": 0.2}
+    np.testing.assert_array_equal(ratio.predict(GRID, **given), changed.predict(GRID))
+    np.testing.assert_array_equal(
+        ratio.decision_function(GRID, **given), changed.decision_function(GRID)
+    )
+    np.testing.assert_array_equal(
+        ratio.predict_proba(GRID, test_prior=0.7), changed.predict_proba(GRID)
+    )
+    found = ratio.predict(X_U, test_prior="estimate")
+    np.testing.assert_array_equal(
+        found, changed.set_params(test_prior="estimate", alpha=0.5).predict(X_U)
+    )
+    many = ratio.predict(GRID, alpha=0.2, conditions=[{"test_prior": 0.7}, {"alpha": 0.5}])
+    np.testing.assert_array_equal(many, [ratio.predict(GRID, **given), ratio.predict(GRID)])
+    assert vars(ratio) == before
+    with pytest.raises(ValueError, match="^test_prior must lie strictly between 0 and 1, got 7"):
+        ratio.predict_proba(GRID, test_prior=7)
+
+
+def test_a_risk_minimiser_refuses_another_condition_for_one_call():
+    classifier = RiskMinimizationClassifier(PRIOR, 0.6, n_steps=20, safe=False).fit_pu(X_P, X_U)
+    np.testing.assert_array_equal(
+        classifier.predict(GRID, test_prior=0.6, alpha=0.5), classifier.predict(GRID)
+    )
+    for call in (classifier.predict, classifier.decision_function, classifier.predict_proba):
+        with pytest.raises(NotFittedError, match="^fitted for Condition.*test_prior=0.6"):
+            call(GRID, test_prior=0.7)
+
+
+@pytest.fixture(params=[False, True], ids=["routing off", "routing on"])
+def routing(request):
+    if not request.param:
+        yield False
+        return
+    try:
+        with config_context(enable_metadata_routing=True):
+            yield True
+    except TypeError:
+        pytest.skip("scikit-learn before 1.3 routes nothing")
+
+
+def test_a_pipeline_hands_conditions_and_weights_on(routing):
+    X = np.concatenate([X_P, X_U])
+    y = np.repeat([1, 0], [len(X_P), len(X_U)])
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, len(y))
+    classifier = DensityRatioClassifier(PRIOR, estimator=LogisticRegression())
+    name = "sample_weight"
+    if routing:
+        classifier.set_fit_request(sample_weight=True)
+        classifier.set_predict_request(test_prior=True, alpha=True, conditions=True)
+        classifier.set_predict_proba_request(test_prior=True)
+    else:
+        name = f"densityratioclassifier__{name}"
+    scaler = StandardScaler()
+    if routing:
+        scaler.set_fit_request(sample_weight=False)
+    pipeline = make_pipeline(scaler, classifier).fit(X, y, **{name: weights})
+    rows = pipeline[0].transform(GRID)
+    alone = clone(classifier).fit(pipeline[0].transform(X), y, sample_weight=weights)
+    months = [{"test_prior": 0.2}, {"test_prior": 0.8}]
+    np.testing.assert_array_equal(
+        pipeline.predict(GRID, test_prior=0.7, alpha=0.2),
+        alone.predict(rows, test_prior=0.7, alpha=0.2),
+    )
+    np.testing.assert_array_equal(
+        pipeline.predict(GRID, conditions=months), alone.predict_many(rows, months)
+    )
+    np.testing.assert_array_equal(
+        pipeline.predict_proba(GRID, test_prior=0.7), alone.predict_proba(rows, test_prior=0.7)
+    )
+    assert pipeline[-1].test_prior is None
 
 
 def test_a_changed_direction_asks_for_a_fit(ratio):

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    cross_val_score,
+    validation_curve,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -84,3 +91,82 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="^y must hold labelled positives and unlabelled rows"):
         zero_one_scorer(classifier, X, np.zeros(len(X)))
     assert repr(PURiskScorer("squared")) == "PURiskScorer(loss='squared', condition=None)"
+
+
+# A few rows do: what is asked is whether a search stops.
+FEW_X, FEW_Y = X[400:700], Y[400:700]
+RATIO = DensityRatioClassifier(PRIOR, widths=1.0, lams=0.1)
+PIPELINE = make_pipeline(StandardScaler(), RATIO)
+RISK = RiskMinimizationClassifier(PRIOR, n_steps=5, safe=False)
+JUDGE = PURiskScorer("zero_one", Condition(PRIOR, 0.6))
+PRIORS = [0.2, 0.6]
+ABOUT_PRIOR = "^prior cannot be searched by a PU risk.*: use estimate_prior, or prior=None"
+
+
+def searched(estimator, grid, scoring=zero_one_scorer, **options):
+    return GridSearchCV(estimator, grid, scoring=scoring, cv=2, **options).fit(FEW_X, FEW_Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("estimator", "name", "scoring"),
+    [
+        (RATIO, "prior", zero_one_scorer),
+        (RATIO, "prior", JUDGE),
+        (RATIO, "prior", {"first": zero_one_scorer, "second": surrogate_scorer}),
+        (RISK, "prior", surrogate_scorer),
+        (PIPELINE, "densityratioclassifier__prior", zero_one_scorer),
+    ],
+)
+def test_a_search_for_the_prior_stops_with_the_reason(estimator, name, scoring):
+    refit = "first" if isinstance(scoring, dict) else True
+    with pytest.raises(TypeError, match=ABOUT_PRIOR) as error:
+        searched(estimator, {name: PRIORS}, scoring, refit=refit)
+    assert "\n" not in str(error.value)
+    with pytest.raises(TypeError, match=ABOUT_PRIOR):
+        RandomizedSearchCV(
+            estimator, {name: PRIORS}, n_iter=2, scoring=scoring, cv=2, refit=refit, random_state=0
+        ).fit(FEW_X, FEW_Y)
+
+
+def test_a_search_for_the_prior_stops_wherever_it_runs():
+    search = GridSearchCV(RATIO, {"prior": PRIORS}, scoring=zero_one_scorer, cv=2)
+    with pytest.raises(TypeError, match=ABOUT_PRIOR):
+        search.set_params(n_jobs=2).fit(FEW_X, FEW_Y)
+    with pytest.raises(TypeError, match=ABOUT_PRIOR):
+        validation_curve(
+            RATIO, FEW_X, FEW_Y, param_name="prior", param_range=PRIORS, scoring=JUDGE, cv=2
+        )
+    within = GridSearchCV(RATIO, {"n_centers": [5]}, scoring=zero_one_scorer, cv=2)
+    with pytest.raises(TypeError, match=ABOUT_PRIOR):
+        searched(within, {"estimator__prior": PRIORS})
+    bagged = BaggingClassifier(RATIO, n_estimators=2, random_state=0)
+    name = "estimator" if "estimator" in bagged.get_params() else "base_estimator"
+    with pytest.raises(TypeError, match=ABOUT_PRIOR):
+        searched(bagged, {f"{name}__prior": PRIORS}, JUDGE)
+
+
+def test_a_search_within_cross_validation_stops_too():
+    search = GridSearchCV(RATIO, {"prior": PRIORS}, scoring=zero_one_scorer, cv=2)
+    with pytest.raises(ValueError, match="(?s)All the 2 fits failed.*prior cannot be searched"):
+        cross_val_score(search, FEW_X, FEW_Y, scoring=zero_one_scorer, cv=2)
+
+
+@pytest.mark.parametrize("name", ["test_prior", "alpha"])
+def test_other_conditions_are_searched_by_one_judge_or_not_at_all(name):
+    with pytest.raises(TypeError, match=f"^{name} cannot be searched by risks under different"):
+        searched(RATIO, {name: PRIORS})
+    assert searched(RATIO, {name: PRIORS}, JUDGE).best_params_[name] in PRIORS
+
+
+def test_what_is_no_search_for_the_prior_is_scored():
+    direct = DensityRatioClassifier(widths=1.0, lams=0.1).set_params(prior=PRIOR)
+    same = zero_one_scorer(clone(RATIO).fit(FEW_X, FEW_Y), FEW_X, FEW_Y)
+    assert zero_one_scorer(direct.fit(FEW_X, FEW_Y), FEW_X, FEW_Y) == same
+    scores = [
+        cross_val_score(one, FEW_X, FEW_Y, scoring=zero_one_scorer, cv=2) for one in (direct, RATIO)
+    ]
+    np.testing.assert_array_equal(*scores)
+    search = searched(RATIO, {"n_centers": [5, 20]})
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert searched(LogisticRegression(), {"C": [1.0]}, JUDGE).best_score_ > -0.5

@@ -18,7 +18,7 @@ from pu_shift.paper.settings import CELL, DATASETS, METHODS, ROW, TABLES
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "paper_tables"
-SCRIPT = FOLDER / "extract.py"
+SCRIPT = ROOT / "tools" / "extract_tables.py"
 PAPER = Path(os.environ.get("PU_SHIFT_PAPER", ROOT / "paper")) / "paper.tex"
 
 _spec = importlib.util.spec_from_file_location("extract", SCRIPT)

@@ -35,6 +35,7 @@ FILLED = (
     "docs/SPEED.md",
     "docs/which_method.md",
     "docs/class_prior.md",
+    "docs/install.md",
     "results/protocol_search/README.md",
 )
 # Our models count as better than the printed ones from this mean difference on.
@@ -263,6 +264,12 @@ def priors_block(name: str) -> str:
     return from_benchmarks("priors").render({name: results[name]}).strip()
 
 
+def installing_block() -> str:
+    """Return how the wheel installs by the versions of pip."""
+    results = (ROOT / "benchmarks" / "installing.json").read_text(encoding="utf-8")
+    return from_benchmarks("installing").render(json.loads(results)).strip()
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "seen": seen_block,
     "headline": headline_block,
@@ -280,6 +287,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "calibration": lambda: priors_block("calibration"),
     "speed": speed_block,
     "practice": practice_block,
+    "installing": installing_block,
 }
 
 

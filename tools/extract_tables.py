@@ -1,8 +1,8 @@
 r"""Write the printed tables of the paper as CSV files, from its LaTeX source.
 
-Usage: python paper_tables/extract.py PAPER.tex [APPENDIX.tex ...] [--out FOLDER]
+Usage: python tools/extract_tables.py PAPER.tex [APPENDIX.tex ...] [--out FOLDER]
 
-Writes table1.csv, table2.csv, ... beside this script, or into FOLDER: the tables
+Writes table1.csv, table2.csv, ... to paper_tables, or into FOLDER: the tables
 of accuracies of all sources, numbered in their order as LaTeX numbers them.
 """
 
@@ -14,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+FOLDER = Path(__file__).resolve().parents[1] / "paper_tables"
 COLUMNS = ["prior", "test_prior", "given_prior", "dataset", "method", "mean", "se", "bold"]
 
 _TABLE = re.compile(
@@ -80,7 +81,7 @@ def main(arguments: list[str]) -> int:
     """Extract the tables of the files named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE.tex")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, metavar="FOLDER")
+    parser.add_argument("--out", type=Path, default=FOLDER, metavar="FOLDER")
     options = parser.parse_args(arguments)
     try:
         latex = "\n".join(path.read_text(encoding="utf-8") for path in options.sources)
