@@ -26,7 +26,7 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 	PIP_DISABLE_PIP_VERSION_CHECK=1 $(1)/bin/python -m pip install --quiet $(2)
 
 .DEFAULT_GOAL := help
-STUDIES := asymmetric robustness estimated_prior class_prior
+STUDIES := asymmetric robustness estimated_prior class_prior networks
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
 .PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare lint format docs test-all test-oldest \
@@ -56,7 +56,7 @@ table1: $(STAMP) ## Table 1 of the paper (table2 ... table7: the others)
 $(TABLES): $(STAMP)
 	$(BIN)/python experiments/$@.py $(ARGS)
 
-asymmetric: $(STAMP) ## a study beyond the paper (also: robustness, estimated_prior, class_prior)
+asymmetric: $(STAMP) ## a study beyond the paper (also: robustness, estimated_prior, class_prior, networks)
 $(STUDIES): $(STAMP)
 	$(BIN)/python experiments/$@.py $(ARGS)
 

@@ -223,6 +223,19 @@ def estimated_block() -> str:
     )
 
 
+def networks_block() -> str:
+    """Return the accuracy of networks that were trained in three ways."""
+    cells, trials = study("networks")
+    ways = list(dict.fromkeys(cells["method"]))
+    rows = []
+    for prior, part in cells.groupby("prior", sort=False):
+        cell = part.set_index("method")
+        shown = [f"{cell.loc[way, 'mean']:.1f} ({cell.loc[way, 'se']:.1f})" for way in ways]
+        rows.append([f"{prior:g}", f"{1.0 - prior:g}", *shown])
+    table = markdown(["π", "π′", *ways], rows)
+    return f"Accuracy in percent, mean (standard error) of {trials} draws.\n\n{table}"
+
+
 def short_list_block() -> str:
     """Return the short list of protocols for the Ker models, each a mean over its seeds."""
     table = pd.read_csv(ROOT / "results" / "protocol_search" / "short_list.csv")
@@ -274,6 +287,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "asymmetric": asymmetric_block,
     "equivalence": equivalence_block,
     "estimated": estimated_block,
+    "networks": networks_block,
     "short_list": short_list_block,
     "priors": lambda: priors_block("prior"),
     "test_priors": lambda: priors_block("test_prior"),

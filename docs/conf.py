@@ -1,0 +1,142 @@
+"""How Sphinx builds the site: `make site`.
+
+The pages are Markdown that reads as well on a code host, so their links lead to files of the
+tree. Here a link to an example becomes one to its page in the gallery, and a link to one of the
+`MIRRORS` one to the page of the site that shows that file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pu_shift
+
+ROOT = Path(__file__).resolve().parents[1]
+
+project = "pu-shift"
+author = "the authors of pu-shift"
+version = release = pu_shift.__version__
+html_title = f"pu-shift {version}"
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/*.ipynb"]
+
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_extra_path = ["report.html"]
+html_show_copyright = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+
+# MathJax as one file, of a package: no network when a page is read.
+MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
+html_static_path.append(str(MATHJAX / "tex-svg.js"))
+mathjax_path = "tex-svg.js"
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+autosummary_generate = True
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+maximum_signature_line_length = 80
+numpydoc_show_class_members = False
+add_module_names = False
+
+# The examples in the order in which a reader wants them.
+EXAMPLES = (
+    "one_fit",
+    "months",
+    "costs",
+    "probabilities",
+    "any_classifier",
+    "unknown_priors",
+    "networks",
+    "shift_is_cost",
+    "bounded_ratio",
+    "lost_convexity",
+    "reading_a_table",
+)
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "conf.example_order",
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("pu_shift",),
+    "capture_repr": (),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 3600,
+    "nested_sections": False,
+    "remove_config_comments": True,
+}
+
+# Pages of the site that are files of the tree which have their place elsewhere.
+MIRRORS = {
+    "developing": "CONTRIBUTING.md",
+    "changelog": "CHANGELOG.md",
+    "datasets": "datasets/README.md",
+    "protocol_search": "results/protocol_search/README.md",
+}
+# [text](target) and [text](target#anchor), where the target has no scheme
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def example_order(filename: str) -> int:
+    """Return the place of an example in the gallery."""
+    return EXAMPLES.index(Path(filename).stem)
+
+
+def on_the_site(target: str, folder: str) -> str:
+    """Return where a link of a page in that folder of the tree leads on the site.
+
+    >>> on_the_site("../examples/months.py", "docs")
+    'gallery/months.rst'
+    >>> on_the_site("../../docs/PROTOCOL.md", "results/protocol_search")
+    'PROTOCOL.md'
+    """
+    path = posixpath.normpath(posixpath.join(folder, target))
+    pages = {f: f"{page}.md" for page, f in MIRRORS.items()}
+    pages |= {f"examples/{name}.py": f"gallery/{name}.rst" for name in EXAMPLES}
+    pages |= {"README.md": "index.md", "examples": "gallery/index.rst"}
+    return pages.get(path, posixpath.relpath(path, "docs"))
+
+
+def show_page(app: object, page: str, source: list[str]) -> None:
+    """Fill in a mirrored file, and make the links of a page those of the site."""
+    if page.startswith(("gallery/", "generated/")):
+        return
+    file = MIRRORS.get(page, f"docs/{page}.md")
+    text = (ROOT / file).read_text(encoding="utf-8") if page in MIRRORS else source[0]
+    folder = posixpath.dirname(file)
+    source[0] = LINK.sub(
+        lambda link: f"]({on_the_site(link[1], folder)}{link[2] or ''})",
+        text,
+    )
+
+
+def skip_member(app: object, what: str, name: str, *rest: object) -> bool | None:
+    """Leave out what scikit-learn adds to each estimator by itself."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
+def setup(app: object) -> None:
+    """Connect the functions above to the build."""
+    app.connect("source-read", show_page)
+    app.connect("autodoc-skip-member", skip_member)
