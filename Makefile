@@ -11,6 +11,7 @@ PYTHON_VERSION := $(if $(PYTHON_PATH),$(shell "$(PYTHON_PATH)" -c 'import sys; p
 VENV ?= .venv/$(PYTHON_VERSION)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SITE := $(VENV)/.site
 OLDEST := .venv/oldest
 EMPTY := .venv/empty
 # What `pip install pu-shift[gpu]` brings; another CUDA needs another of CuPy's packages.
@@ -29,7 +30,7 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 STUDIES := asymmetric robustness estimated_prior class_prior networks
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare lint format docs test-all test-oldest \
+.PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare lint format docs site figures test-all test-oldest \
 	test-gpu types bench load wheel chaos fuzz audit clean
 
 help: ## list the targets
@@ -66,6 +67,19 @@ tables: $(STAMP) ## all seven tables, sharing work
 report: $(STAMP) ## a page and figures of the reference results (ARGS="results/all --out DIR": of others)
 	$(BIN)/python experiments/report.py $(or $(ARGS),results/reference)
 	$(if $(ARGS),,mv results/report/report.html docs/)
+
+# Beside pu-shift, so that the site documents what is tested.
+$(SITE): $(STAMP)
+	@echo "packages: installing what the site needs from the package index"
+	@$(call PIP_INSTALL,$(VENV),-e '.[docs]')
+	@touch $@
+
+site: $(SITE) ## build the documentation site in docs/_build/html (ARGS="-D plot_gallery=0": examples not run)
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html $(ARGS)
+	@echo "open docs/_build/html/index.html"
+
+figures: $(STAMP) ## draw the figures of the documents that come from the examples
+	$(BIN)/python tools/draw_figures.py
 
 docs: $(STAMP) ## write the parts of the documents that come from code and results
 	$(BIN)/python tools/write_docs.py
@@ -141,5 +155,5 @@ audit: $(STAMP) ## look for unsafe code (bandit) and for known holes in the pack
 	$(AUDIT)/bin/python tools/audit.py $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')
 
 clean: ## remove the virtual environments and every cache
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
+	rm -rf .venv build dist docs/_build docs/gallery docs/generated *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -66,7 +66,7 @@ setup(
             "numpydoc>=1.8,<2",
             "sphinx>=8.1,<10",
             "sphinx-copybutton>=0.5.2",
-            "sphinx-gallery>=0.18",
+            "sphinx-gallery>=0.19",
             # MathJax 3.2.2 itself, so that no page needs a network.
             "sphinx-mathjax-offline==0.0.2",
         ],

@@ -12,9 +12,14 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
+from sphinx_gallery.sorting import ExplicitOrder
+from threadpoolctl import threadpool_limits
+
 import pu_shift
 
 ROOT = Path(__file__).resolve().parents[1]
+# The examples are small: more threads would only wait for each other.
+threadpool_limits(1)
 
 project = "pu-shift"
 author = "the authors of pu-shift"
@@ -30,7 +35,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/*.ipynb"]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "gallery/*.ipynb"]
 
 html_theme = "furo"
 html_static_path = ["_static"]
@@ -75,7 +81,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "within_subsection_order": "conf.example_order",
+    "within_subsection_order": ExplicitOrder([f"{name}.py" for name in EXAMPLES]),
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("pu_shift",),
     "capture_repr": (),
@@ -96,11 +102,6 @@ MIRRORS = {
 }
 # [text](target) and [text](target#anchor), where the target has no scheme
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
-
-
-def example_order(filename: str) -> int:
-    """Return the place of an example in the gallery."""
-    return EXAMPLES.index(Path(filename).stem)
 
 
 def on_the_site(target: str, folder: str) -> str:
