@@ -11,7 +11,9 @@ import posixpath
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from docutils import nodes
 from sphinx_gallery.sorting import ExplicitOrder
 from threadpoolctl import threadpool_limits
 
@@ -87,6 +89,7 @@ sphinx_gallery_conf = {
     "capture_repr": (),
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "min_reported_time": 3600,
     "nested_sections": False,
@@ -119,7 +122,7 @@ def on_the_site(target: str, folder: str) -> str:
     return pages.get(path, posixpath.relpath(path, "docs"))
 
 
-def show_page(app: object, page: str, source: list[str]) -> None:
+def show_page(app: Any, page: str, source: list[str]) -> None:
     """Fill in a mirrored file, and make the links of a page those of the site."""
     if page.startswith(("gallery/", "generated/")):
         return
@@ -132,12 +135,44 @@ def show_page(app: object, page: str, source: list[str]) -> None:
     )
 
 
-def skip_member(app: object, what: str, name: str, *rest: object) -> bool | None:
+def link_alias(app: Any, env: Any, node: Any, shown: Any) -> Any:
+    """Resolve a reference to the module of an object that is documented as the package's own."""
+    target = node.get("reftarget", "")
+    short = re.sub(r"^pu_shift\.\w+\.", "pu_shift.", target)
+    if node.get("refdomain") != "py" or short == target:
+        return None
+    python = env.get_domain("py")
+    return python.resolve_xref(
+        env, node["refdoc"], app.builder, node["reftype"], short, node, shown
+    )
+
+
+def link_names(app: Any, doctree: Any, page: str) -> None:
+    """Link each name in the text of a page that the API documents, where it comes first."""
+    documented = app.env.get_domain("py").objects
+    seen = {page.removeprefix("generated/")}
+    for literal in list(doctree.findall(nodes.literal)):
+        text = literal.astext().removesuffix("()")
+        name = next((n for n in (text, f"pu_shift.{text}") if n in documented), None)
+        if name in seen or isinstance(literal.parent, (nodes.reference, nodes.title)):
+            continue
+        seen.add(name)
+        entry = documented.get(name)
+        if entry is not None:
+            address = app.builder.get_relative_uri(page, entry.docname)
+            link = nodes.reference("", "", refuri=f"{address}#{entry.node_id}", internal=True)
+            literal.replace_self(link)
+            link += literal
+
+
+def skip_member(app: Any, what: str, name: str, *rest: object) -> bool | None:
     """Leave out what scikit-learn adds to each estimator by itself."""
-    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+    return True if re.fullmatch(r"set_\w+_request|set_output|get_metadata_routing", name) else None
 
 
-def setup(app: object) -> None:
+def setup(app: Any) -> None:
     """Connect the functions above to the build."""
     app.connect("source-read", show_page)
+    app.connect("missing-reference", link_alias)
+    app.connect("doctree-resolved", link_names)
     app.connect("autodoc-skip-member", skip_member)

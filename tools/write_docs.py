@@ -90,6 +90,22 @@ def headline_block(run: str = ".") -> str:
     return markdown(["consistent · mean abs. Δ", *figures], rows)
 
 
+def short_headline_block() -> str:
+    """Return the headline in one row for each set of tables."""
+    rows = [
+        [
+            name,
+            str(part.cells),
+            f"{part.consistent:.1%}",
+            f"{part.ceiling:.1%}",
+            f"{part.mean_abs_delta:.2f} points",
+        ]
+        for name, part in headlines(printed()).items()
+    ]
+    head = ["tables", "cells", "consistent", "noise ceiling", "mean absolute difference"]
+    return markdown(head, rows)
+
+
 def agreement_block() -> str:
     """Return mean difference and consistent cells per method and dataset."""
     cells = printed()
@@ -279,6 +295,7 @@ def priors_block(name: str) -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "seen": seen_block,
     "headline": headline_block,
+    "short_headline": short_headline_block,
     "seed1": lambda: headline_block("seed1"),
     "agreement": agreement_block,
     "better": better_block,
