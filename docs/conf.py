@@ -102,24 +102,22 @@ MIRRORS = {
     "changelog": "CHANGELOG.md",
     "datasets": "datasets/README.md",
     "protocol_search": "results/protocol_search/README.md",
+    "readme": "README.md",
 }
 # [text](target) and [text](target#anchor), where the target has no scheme
-LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
+LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
-def on_the_site(target: str, folder: str) -> str:
-    """Return where a link of a page in that folder of the tree leads on the site.
-
-    >>> on_the_site("../examples/months.py", "docs")
-    'gallery/months.rst'
-    >>> on_the_site("../../docs/PROTOCOL.md", "results/protocol_search")
-    'PROTOCOL.md'
-    """
+def on_the_site(link: re.Match[str], folder: str) -> str:
+    """Return a link of a page in that folder of the tree as it has to be on the site."""
+    text, target, anchor = link.groups(default="")
     path = posixpath.normpath(posixpath.join(folder, target))
-    pages = {f: f"{page}.md" for page, f in MIRRORS.items()}
+    if path == "docs/report.html":  # a page as it is; a Markdown link would download it
+        return f'<a class="reference" href="report.html">{text}</a>'
+    pages = {file: f"{page}.md" for page, file in MIRRORS.items()}
     pages |= {f"examples/{name}.py": f"gallery/{name}.rst" for name in EXAMPLES}
-    pages |= {"README.md": "index.md", "examples": "gallery/index.rst"}
-    return pages.get(path, posixpath.relpath(path, "docs"))
+    pages["examples"] = "gallery/index.rst"
+    return f"[{text}]({pages.get(path, posixpath.relpath(path, 'docs'))}{anchor})"
 
 
 def show_page(app: Any, page: str, source: list[str]) -> None:
@@ -128,11 +126,7 @@ def show_page(app: Any, page: str, source: list[str]) -> None:
         return
     file = MIRRORS.get(page, f"docs/{page}.md")
     text = (ROOT / file).read_text(encoding="utf-8") if page in MIRRORS else source[0]
-    folder = posixpath.dirname(file)
-    source[0] = LINK.sub(
-        lambda link: f"]({on_the_site(link[1], folder)}{link[2] or ''})",
-        text,
-    )
+    source[0] = LINK.sub(lambda link: on_the_site(link, posixpath.dirname(file)), text)
 
 
 def link_alias(app: Any, env: Any, node: Any, shown: Any) -> Any:
