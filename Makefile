@@ -11,6 +11,7 @@ PYTHON_VERSION := $(if $(PYTHON_PATH),$(shell "$(PYTHON_PATH)" -c 'import sys; p
 VENV ?= .venv/$(PYTHON_VERSION)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SITE := $(VENV)/.site
 OLDEST := .venv/oldest
 EMPTY := .venv/empty
 # What `pip install pu-shift[gpu]` brings; another CUDA needs another of CuPy's packages.
@@ -27,11 +28,11 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 	PIP_DISABLE_PIP_VERSION_CHECK=1 $(1)/bin/python -m pip install --quiet $(2)
 
 .DEFAULT_GOAL := help
-STUDIES := asymmetric robustness estimated_prior class_prior
+STUDIES := asymmetric robustness estimated_prior class_prior networks
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare lint format docs test-all test-oldest \
-	test-gpu types bench load dist wheel wheel-all install-table chaos fuzz audit clean
+.PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare lint format docs site figures test-all \
+	test-oldest test-gpu types bench load scale dist wheel wheel-all install-table chaos fuzz audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -57,7 +58,7 @@ table1: $(STAMP) ## Table 1 of the paper (table2 ... table7: the others)
 $(TABLES): $(STAMP)
 	$(BIN)/python experiments/$@.py $(ARGS)
 
-asymmetric: $(STAMP) ## a study beyond the paper (also: robustness, estimated_prior, class_prior)
+asymmetric: $(STAMP) ## a study beyond the paper (also: robustness, estimated_prior, class_prior, networks)
 $(STUDIES): $(STAMP)
 	$(BIN)/python experiments/$@.py $(ARGS)
 
@@ -67,6 +68,19 @@ tables: $(STAMP) ## all seven tables, sharing work
 report: $(STAMP) ## a page and figures of the reference results (ARGS="results/all --out DIR": of others)
 	$(BIN)/python experiments/report.py $(or $(ARGS),results/reference)
 	$(if $(ARGS),,mv results/report/report.html docs/)
+
+# Beside pu-shift, so that the site documents what is tested.
+$(SITE): $(STAMP)
+	@echo "packages: installing what the site needs from the package index"
+	@$(call PIP_INSTALL,$(VENV),-e '.[docs]')
+	@touch $@
+
+site: $(SITE) ## build the documentation site in docs/_build/html (ARGS="-D plot_gallery=0": examples not run)
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html $(ARGS)
+	@echo "open docs/_build/html/index.html"
+
+figures: $(STAMP) ## draw the figures of the documents that come from the examples
+	$(BIN)/python tools/draw_figures.py
 
 docs: $(STAMP) ## write the parts of the documents that come from code and results
 	$(BIN)/python tools/write_docs.py
@@ -88,6 +102,9 @@ types: $(STAMP) ## check the types with mypy
 
 load: $(STAMP) ## classify files of 10⁵ to 10⁷ rows: time and peak memory
 	$(BIN)/python benchmarks/load.py $(ARGS)
+
+scale: $(STAMP) ## fit and predict up to 10⁸ rows on a Dask cluster of this machine (about 20 minutes)
+	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 dist: ## build the sdist and the wheel, and check what they say and hold
 	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(RELEASE)
@@ -161,5 +178,5 @@ audit: $(STAMP) ## look for unsafe code (bandit) and for known holes in the pack
 	$(AUDIT)/bin/python tools/audit.py $$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')
 
 clean: ## remove the virtual environments and every cache
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
+	rm -rf .venv build dist docs/_build docs/gallery docs/generated *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	find . -name __pycache__ -prune -exec rm -rf {} +

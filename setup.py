@@ -71,6 +71,17 @@ setup(
         "gpu": ["cupy-cuda12x>=12.3,<15"],
         "parquet": ["pyarrow>=14"],
         "cluster": ["distributed>=2023.3", "pyarrow>=14"],
+        # For `make site`. Sphinx 8.1 is the last for Python 3.10.
+        "docs": [
+            "furo>=2024.8.6",
+            "myst-parser>=4,<6",
+            "numpydoc>=1.8,<2",
+            "sphinx>=8.1,<10",
+            "sphinx-copybutton>=0.5.2",
+            "sphinx-gallery>=0.19",
+            # MathJax 3.2.2 itself, so that no page needs a network.
+            "sphinx-mathjax-offline==0.0.2",
+        ],
         "dev": [
             # 2.2 is the first whose second device is kept by ones_like and its kind.
             "array-api-strict>=2.2",

@@ -19,7 +19,7 @@ DIRECTIONS = ("p/u", "u/p")
 
 
 def alpha_from_test_prior(prior: float, test_prior: float) -> float:
-    r"""Cost that is equivalent to a change of the class prior (Theorem 1, Eq. 5).
+    r"""Cost that is equivalent to a change of the class prior (Theorem 1, Equation 5).
 
     .. math:: \alpha = \frac{\pi - \pi\pi'}{\pi' + \pi - 2\pi\pi'}
 
@@ -77,7 +77,7 @@ vars(test_prior_from_alpha)["__test__"] = False
 
 
 def prior_unif(test_prior: float, alpha: float = 0.5) -> float:
-    r"""Test prior that stands for both a shift and a cost (Theorem 3, Eq. 8).
+    r"""Test prior that stands for both a shift and a cost (Theorem 3, Equation 8).
 
     .. math:: \pi_\mathrm{unif} =
               \frac{\pi' - \alpha\pi'}{\pi' + \alpha - 2\alpha\pi'}
@@ -101,7 +101,7 @@ def prior_unif(test_prior: float, alpha: float = 0.5) -> float:
 
 
 def alpha_unif(prior: float, test_prior: float, alpha: float = 0.5) -> float:
-    r"""Cost that stands for both a shift and a cost (Corollary 4, Eq. 9).
+    r"""Cost that stands for both a shift and a cost (Corollary 4, Equation 9).
 
     .. math:: \alpha_\mathrm{unif} =
         \frac{\pi - \pi\pi_\mathrm{unif}}
@@ -363,7 +363,7 @@ class Condition:
         return odds <= self.test_prior / (1.0 - self.test_prior)
 
     def ratio_threshold(self, direction: str = "p/u") -> float:
-        r"""Threshold on a density ratio (Eqs. 12 and 13).
+        r"""Threshold on a density ratio (Equations 12 and 13).
 
         A pattern is positive when p_p/p_u exceeds α_unif/π, which is the same as p_u/p_p below
         π/α_unif.
@@ -388,7 +388,7 @@ class Condition:
         return threshold if direction == "p/u" else 1.0 / threshold
 
     def classify_ratio(self, ratio: Any, direction: str = "p/u") -> Any:
-        r"""Signed score of a density ratio: positive means class +1 (Eqs. 12 and 13).
+        r"""Signed score of a density ratio: positive means class +1 (Equations 12 and 13).
 
         .. math:: \pi \frac{p_\mathrm{p}}{p_\mathrm{u}} - \alpha_\mathrm{unif}
            \quad\text{or}\quad

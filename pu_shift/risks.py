@@ -208,7 +208,7 @@ def pu_risk(
     weights_p: Any = None,
     weights_u: Any = None,
 ) -> chainer.Variable:
-    r"""Unbiased PU risk (Eq. 2; du Plessis et al., 2015). Only π of the condition counts.
+    r"""Unbiased PU risk (Equation 2; du Plessis et al., 2015). Only π of the condition counts.
 
     .. math:: \frac{\pi}{n_p}\sum_i[\ell(g(x^p_i)) - \ell(-g(x^p_i))]
               + \frac{1}{n_u}\sum_i \ell(-g(x^u_i))
@@ -229,7 +229,7 @@ def pu_shift_risk(
     weights_p: Any = None,
     weights_u: Any = None,
 ) -> chainer.Variable:
-    r"""Unbiased risk under class prior shift (Theorem 5, Eq. 10). α does not count.
+    r"""Unbiased risk under class prior shift (Theorem 5, Equation 10). α does not count.
 
     .. math:: \frac{1}{n_p}\sum_i\left[\pi'\ell(g(x^p_i))
               - \frac{\pi-\pi\pi'}{1-\pi}\ell(-g(x^p_i))\right]

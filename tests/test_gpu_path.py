@@ -131,7 +131,6 @@ run = {f"{path}": [] for path in scripts if "__main__" in path.read_text()}
 # Read results and compute next to nothing: no --gpu.
 del run["experiments/claims.py"], run["experiments/report.py"]
 run["experiments/custom.py"] = ["--prior", "0.3", "--dataset", "banana"]
-run["examples/mnist_nnpu.py"] = []
 calls = [(path, [*arguments, "--gpu", gpu]) for path, arguments in run.items()]
 fit = ["fit", str(data), "--label", "s", "--prior", "0.5", "--out", str(data) + ".npz"]
 calls.append(("pu_shift/__main__.py", [*fit, "--gpu", gpu]))

@@ -65,7 +65,7 @@ def broken(page, text):
 
 
 def test_there_are_pages():
-    assert {"README.md", "docs/quickstart.md", "datasets/README.md"} <= set(PAGES)
+    assert {"README.md", "docs/start.md", "datasets/README.md"} <= set(PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -229,7 +229,7 @@ def test_a_cluster_fits_and_predicts_the_same(folder, run, tmp_path):
         assert (status, output) == run("estimate-prior data.parquet --label labelled --drop id")[:2]
         # A row that is wrong: one line, and nothing half-written.
         (folder / "late").mkdir(exist_ok=True)
-        for number, last in enumerate((1.0, 2.0, None)):
+        for number, last in enumerate((1.0, 2.0, np.nan)):
             write(folder / "late" / f"{number}.parquet", a=[1.0], b=[2.0], c=[last], id=[1])
         status, _, errors = run(f"predict m.npz late {there} --out {tmp_path}/late")
         assert (status, "2.parquet needs a finite number in row 3 of column 'c'" in errors) == (

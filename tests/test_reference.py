@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from asymmetric import STUDY as ASYMMETRIC
 from estimated_prior import STUDY as ESTIMATED_PRIOR
+from networks import STUDY as NETWORKS
 from robustness import STUDY as ROBUSTNESS
 from studies import study_main
 
@@ -71,14 +72,17 @@ def test_some_trials_come_out_the_same_again(dataset, methods):
 
 
 @pytest.mark.needs_data(*DATASETS)  # the folder says of which files it was made
-@pytest.mark.parametrize("study", [ROBUSTNESS, ASYMMETRIC, ESTIMATED_PRIOR], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "study", [ROBUSTNESS, ASYMMETRIC, ESTIMATED_PRIOR, NETWORKS], ids=lambda s: s.name
+)
 def test_a_study_is_complete_and_its_summary_that_of_its_trials(study, tmp_path):
     folder = Path(shutil.copytree(REFERENCE / study.name, tmp_path / study.name))
     summary = pd.read_csv(folder / "summary.csv")
     trials = pd.read_csv(folder / "trials.csv")
     count = summary["n"].unique().item()
     # Another protocol than today's would be refused.
-    assert study_main(study, ["--out", str(folder), "--trials", str(count), "--quiet"]) == 0
+    of = ["--datasets", *summary["dataset"].unique(), "--trials", str(count)]
+    assert study_main(study, ["--out", str(folder), *of, "--quiet"]) == 0
     # The rows of a finished study are all in one file, so nothing was left to compute.
     assert [path.name for path in (folder / "sets").iterdir()] == ["earlier.json"]
     found = pd.read_csv(folder / "trials.csv")

@@ -91,6 +91,22 @@ def headline_block(run: str = ".") -> str:
     return markdown(["consistent · mean abs. Δ", *figures], rows)
 
 
+def short_headline_block() -> str:
+    """Return the headline in one row for each set of tables."""
+    rows = [
+        [
+            name,
+            str(part.cells),
+            f"{part.consistent:.1%}",
+            f"{part.ceiling:.1%}",
+            f"{part.mean_abs_delta:.2f} points",
+        ]
+        for name, part in headlines(printed()).items()
+    ]
+    head = ["tables", "cells", "consistent", "noise ceiling", "mean absolute difference"]
+    return markdown(head, rows)
+
+
 def agreement_block() -> str:
     """Return mean difference and consistent cells per method and dataset."""
     cells = printed()
@@ -224,6 +240,19 @@ def estimated_block() -> str:
     )
 
 
+def networks_block() -> str:
+    """Return the accuracy of networks that were trained in three ways."""
+    cells, trials = study("networks")
+    ways = list(dict.fromkeys(cells["method"]))
+    rows = []
+    for prior, part in cells.groupby("prior", sort=False):
+        cell = part.set_index("method")
+        shown = [f"{cell.loc[way, 'mean']:.1f} ({cell.loc[way, 'se']:.1f})" for way in ways]
+        rows.append([f"{prior:g}", f"{1.0 - prior:g}", *shown])
+    table = markdown(["π", "π′", *ways], rows)
+    return f"Accuracy in percent, mean (standard error) of {trials} draws.\n\n{table}"
+
+
 def short_list_block() -> str:
     """Return the short list of protocols for the Ker models, each a mean over its seeds."""
     table = pd.read_csv(ROOT / "results" / "protocol_search" / "short_list.csv")
@@ -273,6 +302,7 @@ def installing_block() -> str:
 BLOCKS: dict[str, Callable[[], str]] = {
     "seen": seen_block,
     "headline": headline_block,
+    "short_headline": short_headline_block,
     "seed1": lambda: headline_block("seed1"),
     "agreement": agreement_block,
     "better": better_block,
@@ -281,6 +311,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "asymmetric": asymmetric_block,
     "equivalence": equivalence_block,
     "estimated": estimated_block,
+    "networks": networks_block,
     "short_list": short_list_block,
     "priors": lambda: priors_block("prior"),
     "test_priors": lambda: priors_block("test_prior"),

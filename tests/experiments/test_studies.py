@@ -4,6 +4,7 @@ from dataclasses import replace
 import asymmetric
 import class_prior
 import estimated_prior
+import networks
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +19,7 @@ from tests import stand_ins
 
 STUDIES = {
     module.STUDY.name: module.STUDY
-    for module in (asymmetric, robustness, estimated_prior, class_prior)
+    for module in (asymmetric, robustness, estimated_prior, class_prior, networks)
 }
 # So few rows may not tell the classes apart.
 FEW = pytest.mark.filterwarnings("ignore::pu_shift.class_prior.PriorWarning")
@@ -80,6 +81,13 @@ def test_class_prior_runs_every_estimator(run):
     trials = run("class_prior", "--quiet", "--trials", "1")
     assert set(trials["method"]) == set(class_prior.PRIOR_METHODS)
     assert trials["value"].between(0, 1).all()
+
+
+def test_networks_gain_by_being_told_that_positives_become_rarer(run):
+    trials = run("networks", "--quiet")
+    assert len(trials) == 2 * len(networks.PRIORS) * len(networks.WAYS)
+    accuracy = trials.groupby(["prior", "method"])["value"].mean()
+    assert accuracy[0.7, "nnPU-shift"] > accuracy[0.7, "nnPU"]
 
 
 def test_trials_do_not_depend_on_the_number_of_workers(run, tmp_path):
