@@ -184,6 +184,40 @@ def reckoned(figures):
     ]
 
 
+def render(figures):
+    """Return the figures as Markdown: growth, one worker against two, Parquet, reckoning."""
+    lines = ["| | rows | workers | seconds | CPU µs per row | peak MB of a worker |"]
+    lines.append("|---|---|---|---|---|---|")
+    for row in figures:
+        if row["what"] != "parquet":
+            each = 1e6 * row["cpu"] / row["rows"]
+            lines.append(
+                f"| {row['what']} | {row['rows']:,} | {row['workers']} | {row['seconds']:.1f} "
+                f"| {each:.1f} | {row['peak_mb']} |"
+            )
+    fits = {(row["rows"], row["workers"]): row for row in figures if row["what"] == "fit"}
+    (n, alone), *_ = [(n, row) for (n, workers), row in fits.items() if workers == 1]
+    gain = alone["seconds"] / fits[n, 2]["seconds"]
+    (disk,) = (row for row in figures if row["what"] == "parquet")
+    lines += [
+        "",
+        f"Two workers fit {n:,} rows {gain:.2f} times as fast as one. A worker needs "
+        f"{disk['start_mb']} MB before it begins.",
+        "",
+        f"{disk['rows']:,} rows of Parquet, {disk['data_mb']} MB as numbers, were fitted by two "
+        f"workers in {disk['peak_mb']} MB each. The ratio differs from that of the fit in memory "
+        f"by at most {disk['difference']:.0e}, where it is up to {disk['largest']:.1f}.",
+        "",
+        "| rows | " + " | ".join(f"{workers} workers" for workers in WORKERS) + " |",
+        "|---|" + "---|" * len(WORKERS),
+    ]
+    hours = {(row["rows"], row["workers"]): row["seconds"] / 3600 for row in reckoned(figures)}
+    for n in BILLIONS:
+        cells = " | ".join(f"{hours[n, workers]:.2g} h" for workers in WORKERS)
+        lines.append(f"| 10^{len(str(n)) - 1} | {cells} |")
+    return "\n".join(lines)
+
+
 def main(argv=None):
     """Measure, print and keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

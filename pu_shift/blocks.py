@@ -110,8 +110,8 @@ class _Reader:
 class RowBlocks:
     """Rows that come in blocks, for :meth:`pu_shift.DensityRatioClassifier.fit_pu`.
 
-    Rows are read anew whenever they are needed, three times in a fit, and one block is in
-    memory at a time. Dask arrays and data frames need not be wrapped.
+    Rows are read anew whenever they are needed, five times in a fit, and one block is in memory
+    at a time. Dask arrays and data frames need not be wrapped.
 
     Parameters
     ----------
@@ -145,7 +145,10 @@ class RowBlocks:
         self, blocks: Callable[[], Iterable[Any]] | Sequence[Any], name: str = "X"
     ) -> None:
         parts = [blocks if callable(blocks) else partial(iter, blocks)]
-        first = next(iter(parts[0]()), None)
+        stream = iter(parts[0]())
+        first = next(stream, None)
+        if hasattr(stream, "close"):
+            stream.close()  # a file may be behind it
         if first is None:
             raise ValueError(f"{name} must have at least one block of rows")
         self._set(parts, _reader(name, first))

@@ -197,3 +197,16 @@ def test_the_table_of_installations_numbers_what_went_wrong(load):
     assert "1. `ModuleNotFoundError: No module named 'a'`\n2. `it broke`" in text
     assert "ERROR: too old" in text
     assert f"| {installing.TOO_OLD[0]} |" not in text
+
+
+def test_growth_is_told_as_it_was_measured(load):
+    scale = load("scale")
+    figures = json.loads(scale.RESULTS.read_text(encoding="utf-8"))
+    text = scale.render(figures)
+    assert text.count("| fit |") == sum(row["what"] == "fit" for row in figures)
+    largest = max((row for row in figures if row["what"] == "fit"), key=lambda row: row["rows"])
+    for row in scale.reckoned(figures):
+        work = row["seconds"] * row["workers"]
+        assert work == pytest.approx(largest["cpu"] * row["rows"] / largest["rows"], rel=0.01)
+    assert scale.dask_rows(250_000).shape == (250_000, scale.FEATURES)
+    assert scale.partition(200_000, 250_000).shape == (50_000, scale.FEATURES)

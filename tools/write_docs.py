@@ -37,6 +37,7 @@ FILLED = (
     "docs/class_prior.md",
     "docs/install.md",
     "results/protocol_search/README.md",
+    "docs/big_data.md",
 )
 # Our models count as better than the printed ones from this mean difference on.
 BETTER = 2.0
@@ -293,6 +294,12 @@ def priors_block(name: str) -> str:
     return from_benchmarks("priors").render({name: results[name]}).strip()
 
 
+def scale_block() -> str:
+    """Return how fits and predictions grow on a cluster."""
+    scale = from_benchmarks("scale")
+    return scale.render(json.loads(scale.RESULTS.read_text(encoding="utf-8")))
+
+
 def installing_block() -> str:
     """Return how the wheel installs by the versions of pip."""
     results = (ROOT / "benchmarks" / "installing.json").read_text(encoding="utf-8")
@@ -319,6 +326,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "speed": speed_block,
     "practice": practice_block,
     "installing": installing_block,
+    "scale": scale_block,
 }
 
 
