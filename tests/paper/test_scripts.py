@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 from custom import main as custom_main
 
-from pu_shift import data
-from pu_shift.paper import outputs, runner, scripts, workers
+from pu_shift import _cluster, data
+from pu_shift.paper import outputs, runner, scripts
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.scripts import all_tables_main, table_main
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TRIALS
@@ -236,7 +236,7 @@ def test_a_full_disk_is_a_one_line_error(one_table, capsys, monkeypatch):
 
 
 def test_an_unreachable_cluster_is_a_one_line_error(one_table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(workers, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(_cluster, "CONNECT_TIMEOUT", 0.5)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
