@@ -15,9 +15,10 @@ from threadpoolctl import threadpool_limits
 
 from pu_shift._version import __version__
 
-# Seconds that a Dask scheduler may take to answer at the start, that pass between looks at a
-# cluster that is at work, and that it may be without workers or without an answer.
+# Seconds that a Dask scheduler may take to answer at the start, that pass between looks for
+# results and, without any, at the cluster, and that it may be without workers or an answer.
 CONNECT_TIMEOUT = 20.0
+POLL_EVERY = 0.02
 LOOK_EVERY = 5.0
 PATIENCE = 300.0
 _LOG = logging.getLogger(__name__)
@@ -88,32 +89,33 @@ def finished(client: Any, futures: Collection[Any], what: str = "tasks") -> Iter
 
     ``ClusterError`` when the scheduler is lost, or has no workers or no answer for long.
     """
-    from distributed import KilledWorker, wait
+    from distributed import KilledWorker, as_completed
     from distributed.comm import CommClosedError
 
-    pending, well = set(futures), time.monotonic()
+    # To wait for all of very many, one after the other, would take the square of their number.
+    ready = as_completed(futures, loop=client.loop, with_results=True)
+    looked = well = time.monotonic()
     try:
-        while pending:
-            try:
-                ended = wait(pending, timeout=LOOK_EVERY, return_when="FIRST_COMPLETED")
-                future = next(iter(ended.done))
-                # Its result is fetched by way of the scheduler, which may have frozen since.
-                result = future.result(timeout=LOOK_EVERY)
-            except (TimeoutError, asyncio.TimeoutError):
-                trouble = _trouble(client)
+        while not ready.is_empty():
+            if ready.has_ready():
+                _, result = next(ready)
+                if isinstance(result, CancelledError):
+                    raise result
+                yield result
+                looked = well = time.monotonic()
+            elif time.monotonic() - looked < LOOK_EVERY:
+                time.sleep(POLL_EVERY)
+            else:
+                trouble, looked = _trouble(client), time.monotonic()
                 if not trouble:
-                    well = time.monotonic()
-                elif time.monotonic() - well > PATIENCE:
+                    well = looked
+                elif looked - well > PATIENCE:
                     raise ClusterError(
                         f"the cluster {trouble} for {PATIENCE:g} s, look after its scheduler and "
                         "workers"
-                    ) from None
+                    )
                 else:
-                    _LOG.info("the cluster %s, %d %s wait", trouble, len(pending), what)
-                continue
-            well = time.monotonic()
-            pending.discard(future)
-            yield result
+                    _LOG.info("the cluster %s, %d %s wait", trouble, ready.count(), what)
     except (KilledWorker, CancelledError, CommClosedError) as error:
         raise ClusterError(f"workers died ({type(error).__name__})") from error
 

@@ -200,8 +200,8 @@ class RowBlocks:
     @cached_property
     def survey(self) -> Survey:
         """A first look at all rows, which are checked by it."""
-        nowhere = [0] * len(self._parts)
-        found = self._run(partial(_survey_part, self._reader), Survey.merged, nowhere)
+        jobs = [(number, 0) for number in range(len(self._parts))]
+        found = self._run(partial(_survey_part, self._reader), Survey.merged, jobs)
         if sum(found.counts) == 0:
             raise ValueError(f"{self._reader.name} must have at least one row")
         return found
@@ -247,11 +247,16 @@ class RowBlocks:
         Any
             The result for all rows.
         """
-        starts = np.cumsum([0, *self.survey.counts]).tolist()
-        return self._run(partial(_reduce_part, self._reader, function, merge), merge, starts)
+        jobs = list(enumerate(self._starts[:-1]))
+        return self._run(partial(_reduce_part, self._reader, function, merge), merge, jobs)
+
+    @property
+    def _starts(self) -> list[int]:
+        """How many rows come before each part, and how many there are."""
+        return np.cumsum([0, *self.survey.counts]).tolist()
 
     def take(self, places: np.ndarray) -> np.ndarray:
-        """Return rows by their numbers.
+        """Return rows by their numbers, from those parts alone that have some of them.
 
         Parameters
         ----------
@@ -263,8 +268,14 @@ class RowBlocks:
         numpy.ndarray
             (k, d) rows, in that order.
         """
-        order = np.argsort(places)
-        found = np.concatenate(self.reduce(partial(_rows_at, np.asarray(places)[order])))
+        places, order = np.asarray(places), np.argsort(places)
+        if len(places) == 0:
+            return np.empty((0, self._reader.width), self.dtype)
+        starts = self._starts
+        wanted = np.diff(np.searchsorted(places[order], starts))
+        jobs = [(number, starts[number]) for number in np.flatnonzero(wanted).tolist()]
+        task = partial(_reduce_part, self._reader, partial(_rows_at, places[order]), add)
+        found = np.concatenate(self._run(task, add, jobs))
         rows = np.empty_like(found)
         rows[order] = found
         return rows
@@ -276,15 +287,15 @@ class RowBlocks:
                 yield self._reader(block, number)
 
     def _run(
-        self, task: Callable[[Any, int, int], Any], merge: Merge, starts: Sequence[int]
+        self, task: Callable[[Any, int, int], Any], merge: Merge, jobs: Sequence[tuple[int, int]]
     ) -> Any:
-        """Run a task for each part, with its number and that of its first row; merge results."""
-        with self.progress(total=len(self._parts)) as bar:
+        """Merge what a task gives for parts, with their numbers and those of their first rows."""
+        with self.progress(total=len(jobs)) as bar:
             if self._remote:
-                return _by_dask(task, merge, self._parts, starts, bar)
+                return _by_dask(task, merge, [(self._parts[job[0]], *job) for job in jobs], bar)
             total = None
-            for number, part in enumerate(self._parts):
-                value = task(part, number, starts[number])
+            for number, start in jobs:
+                value = task(self._parts[number], number, start)
                 total = value if total is None else merge(total, value)
                 bar.update()
             return total
@@ -414,10 +425,8 @@ class _NoBar:
         pass
 
 
-def _by_dask(
-    task: Callable[..., Any], merge: Merge, parts: Sequence[Any], starts: Sequence[int], bar: Any
-) -> Any:
-    """Run a task for each part and merge the results, by Dask: on its cluster, or here."""
+def _by_dask(task: Callable[..., Any], merge: Merge, jobs: Sequence[Any], bar: Any) -> Any:
+    """Run a task with the arguments of each job and merge the results, on a cluster or here."""
     from dask import delayed
 
     client = current_client()
@@ -425,7 +434,7 @@ def _by_dask(
         check_workers(client)
     # One node of the graph, on which all depend: it holds the centres.
     shared, call = delayed(task), delayed(_called)
-    level = [call(shared, part, i, start) for i, (part, start) in enumerate(zip(parts, starts))]
+    level = [call(shared, *job) for job in jobs]
     ticks = [delayed(_tick)(result) for result in level]
     join = delayed(partial(reduce, merge))
     while len(level) > 1:

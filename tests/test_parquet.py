@@ -1,6 +1,7 @@
 """Parquet in and out: the commands do what they do with CSV, and say what is wrong."""
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -252,7 +253,8 @@ def test_a_lost_cluster_leaves_nothing_half_written(folder, run, tmp_path, monke
         command = f"predict m.npz new.parquet --cluster {cluster.address} --out {tmp_path}/out"
         status, _, errors = run(command)
     assert (status, errors.count("\n")) == (2, 1)
-    assert "the cluster has had no workers for 1 s" in errors
+    # A scheduler on a busy machine may not even say so within a second.
+    assert re.search("the cluster has (had no workers|not answered) for 1 s", errors)
     assert not (tmp_path / "out").exists()
     assert list(tmp_path.glob(".*.tmp")) == []
 
@@ -284,5 +286,6 @@ def test_an_interrupt_leaves_nothing_half_written(folder, tmp_path):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     assert process.communicate()[1] == "interrupted\n"
-    assert process.returncode == 130
+    # Python ends by the signal itself if it came within `exec`; shells call both 130.
+    assert process.returncode in (130, -signal.SIGINT)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["long.parquet"]
