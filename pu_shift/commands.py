@@ -145,6 +145,9 @@ COMMANDS: dict[str, dict[str, Any]] = {
 PATIENCE = 2.0
 """Seconds after which a command says what it is doing."""
 
+KEPT_CELLS = 10_000_000
+"""Cells of Parquet up to which a sample is kept in memory, and not read again and again."""
+
 # What the library calls its arguments, and what the command line calls them.
 WORDS = {
     "prior": "--prior",
@@ -728,8 +731,11 @@ def _parquet_samples(options: argparse.Namespace) -> Samples:
     remote = options.cluster is not None
     shared = options.drop, options.prepare, options.seed, remote
     samples = open_samples(options.data, options.label, *shared)
-    for X in (samples.X_p, samples.X_u):
+    for name in ("X_p", "X_u"):
+        X = getattr(samples, name)
         X.progress = partial(tqdm, unit="part", leave=False, disable=None, desc="reading")
+        if X.shape[0] * X.shape[1] <= KEPT_CELLS:
+            samples = samples._replace(**{name: at_most(X, X.shape[0], 0)})
     return samples
 
 

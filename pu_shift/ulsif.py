@@ -11,7 +11,8 @@ The data enter through sums over rows only,
    \widehat h = \frac1{n_\mathrm{nu}}\sum_i \varphi(x^\mathrm{nu}_i),
 
 so rows are streamed in chunks and memory stays O(chunk·b + W·F·b²) for any n, with b basis
-functions, W widths and F folds. Time grows as n·b·(d + W·b).
+functions, W widths and F folds. Time grows as n·b·(d + W·b); of very many rows a sample chooses
+the width, and W is 1.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ BASES = ("gaussian", "linear")
 SELECTIONS = ("kfold", "loo")
 # Rows whose features are held in memory at a time.
 CHUNK_ROWS = 8192
+# Rows of each sample that choose among widths at most: one more width costs as much as a fit.
+MAX_WIDTH_ROWS = 50_000
 
 
 class GridEdgeWarning(UserWarning):
@@ -74,7 +77,7 @@ class DensityRatio:
     coefficients : array
         θ, of shape (b,), float64.
     widths, lams : numpy.ndarray
-        The grids searched.
+        The grids searched, with all rows.
     scores : numpy.ndarray
         (len(widths), len(lams)) validation scores, lower is better; NaN when there was only one
         candidate and nothing to choose.
@@ -296,7 +299,8 @@ class ULSIF(DensityRatio):
     centers
         ``'numerator'``, ``'denominator'``, ``'both'`` (drawn from the union) or a (b, d) array.
     widths
-        Candidates σ.
+        Candidates σ. Of more than 50,000 rows a random sample of so many chooses one, with which
+        all rows choose λ.
     width_factors
         Without ``widths``: candidates in units of the median distance.
     lams
@@ -347,6 +351,8 @@ class ULSIF(DensityRatio):
         self._take_samples(numerator, denominator, basis, seed)
         if basis == "gaussian":
             self._take_kernels(centers, n_centers, widths, width_factors)
+            if selection == "kfold" and len(self.widths) > 1:
+                self._narrow(n_folds)
         single = len(self.widths) * len(self.lams) == 1
         leave_one_out = selection == "loo" and not single
         self.n_folds = 1 if single or leave_one_out else n_folds
@@ -395,6 +401,20 @@ class ULSIF(DensityRatio):
             held_out = held_out - xp.sum(h_out[..., None] * theta, axis=-2)
             scores = to_numpy(xp.mean(held_out, axis=1))
         return scores, h_sum[:, 0, ...] / n_nu, H_sum[:, 0, ...] / n_de
+
+    def _narrow(self, n_folds: int) -> None:
+        """Let a sample of very many rows choose the width."""
+        both = self._numerator, self._denominator
+        if max(rows.shape[0] for rows in both) <= MAX_WIDTH_ROWS:
+            return
+        part = copy.copy(self)
+        part._numerator, part._denominator = (
+            at_most(rows, MAX_WIDTH_ROWS, child(self._seed, 4, k)) for k, rows in enumerate(both)
+        )
+        part.n_folds = n_folds
+        part.scores = part._k_fold(single=False)[0]
+        place, _ = part._choose({"widths": self.widths})
+        self.widths = self.widths[place : place + 1]
 
     def _without_folds(self, folds_nu: Folds, folds_de: Folds) -> Any:
         h = _fold_means(self._sums(self._numerator, False, folds_nu), folds_nu)[0]

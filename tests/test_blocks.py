@@ -22,6 +22,7 @@ from pu_shift import (
     candidates,
     estimate_prior,
     estimate_test_prior,
+    ulsif,
 )
 from pu_shift.blocks import Survey
 from pu_shift.candidates import Folds, assign_folds
@@ -116,6 +117,16 @@ def test_a_fit_in_blocks_is_the_fit_in_memory(samples, options):
         )
         np.testing.assert_allclose(found.ratio_sums_, expected.ratio_sums_, rtol=1e-6)
         assert found.candidates_.keys() == expected.candidates_.keys()
+
+
+def test_a_sample_chooses_the_width_of_blocks_as_in_memory(samples, monkeypatch):
+    monkeypatch.setattr(ulsif, "MAX_WIDTH_ROWS", 100)
+    X_p, X_u = samples
+    expected = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, X_u).ratio_
+    found = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, da.from_array(X_u, (90, 3))).ratio_
+    assert (found.width, found.lam) == (expected.width, expected.lam)
+    assert len(found.widths) == 1
+    np.testing.assert_allclose(found.scores, expected.scores)
 
 
 def test_float32_stays_float32(samples):

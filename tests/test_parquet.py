@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pu_shift import _cluster, predictions
+from pu_shift import _cluster, commands, predictions
 from pu_shift.cli import main
 from pu_shift.model_file import load_model
 from pu_shift.parquet import ParquetRows, is_parquet
@@ -66,6 +66,8 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def run(folder, capsys, monkeypatch):
     """Run a command in the folder; return status, what it printed, and its errors."""
+    # Rows are read in blocks, as those of large files are.
+    monkeypatch.setattr(commands, "KEPT_CELLS", 0)
 
     def run(command):
         monkeypatch.chdir(folder)
@@ -105,6 +107,17 @@ def test_a_fit_to_parquet_is_that_to_csv(run, tmp_path, csv, parquet, options):
         vars(getattr(model, "steps", [(0, model)])[0][1]).pop("feature_names_in_")
     found = [model.predict_proba(rows) for model in models]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("kept", [600, 10**6], ids=["P", "P and U"])
+def test_small_samples_are_kept_in_memory(run, tmp_path, monkeypatch, kept):
+    expected = run(f"fit data.csv {FIT} --out {tmp_path}/csv.npz")[1]
+    monkeypatch.setattr(commands, "KEPT_CELLS", kept)
+    found = run(f"fit data.parquet {FIT} --out {tmp_path}/parquet.npz")[1]
+    assert found.split(":")[1] == expected.split(":")[1]
+    ratios = [load_model(tmp_path / f"{name}.npz")[-1].ratio_ for name in ("csv", "parquet")]
+    rows = np.random.default_rng(2).normal(size=(50, 3))
+    np.testing.assert_allclose(*(ratio(rows) for ratio in ratios), rtol=1e-5)
 
 
 def test_estimates_are_those_of_csv(run):

@@ -241,6 +241,23 @@ def test_default_widths_of_large_samples_use_a_subset():
     assert ratio.widths[3] == pytest.approx(median_distance(de[:3000]), rel=0.05)
 
 
+def test_a_sample_of_very_many_rows_chooses_the_width_and_all_choose_the_rest(monkeypatch):
+    data = np.random.default_rng(0)
+    # Fine structure, which a few hundred rows show as well as thousands do.
+    nu, de = data.normal(0.0, 0.3, (900, 1)), data.normal(0.0, 3.0, (4000, 1))
+    options = {"n_centers": 30, "lams": LAMS}
+    whole = ULSIF(nu, de, widths=[0.3, 3.0, 30.0], **options)
+    monkeypatch.setattr(ulsif, "MAX_WIDTH_ROWS", 500)
+    narrowed = ULSIF(nu, de, widths=[0.3, 3.0, 30.0], **options)
+    alone = ULSIF(nu, de, widths=whole.width, **options)
+    assert narrowed.widths.tolist() == [whole.width]
+    np.testing.assert_array_equal(narrowed.scores, alone.scores)
+    np.testing.assert_array_equal(narrowed.coefficients, alone.coefficients)
+    # The edge of the widths is told all the same.
+    with pytest.warns(GridEdgeWarning, match="the best of widths is 3,"):
+        ULSIF(nu, de, widths=[3.0, 30.0], **options)
+
+
 def test_edge_of_the_grid_is_warned_about():
     with pytest.warns(GridEdgeWarning, match="the best of widths is .* on the edge"):
         ULSIF(NU, DE, centers=CENTERS, widths=[50.0, 100.0], lams=[0.1])
