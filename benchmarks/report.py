@@ -69,7 +69,7 @@ def _ratios(rows: list[dict[str, Any]]) -> str:
         ratio = row["peer_seconds"] / row["ours_seconds"]
         times = _time(row["ours_seconds"]), _time(row["peer_seconds"])
         target = _verdict(ratio, "≥", row["at_least"])
-        lines.append([row["case"], row["peer"], *times, f"{ratio:.1f}×", target])
+        lines.append([row["case"], row["peer"], *times, f"{ratio:.3g}×", target])
     return _markdown(["case", "peer", "ours", "peer's", "faster by", "target"], lines)
 
 
@@ -79,7 +79,7 @@ def _floor(rows: list[dict[str, Any]]) -> str:
         ratio = row["ours_seconds"] / row["peer_seconds"]
         times = _time(row["ours_seconds"]), _time(row["peer_seconds"])
         target = _verdict(ratio, "≤", row["at_most"])
-        lines.append([row["case"], *times, f"{ratio:.1f}×", target])
+        lines.append([row["case"], *times, f"{ratio:.3g}×", target])
     return _markdown(["case", "step", "GEMMs", "step/GEMMs", "target"], lines)
 
 

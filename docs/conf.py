@@ -102,8 +102,12 @@ MIRRORS = {
     "changelog": "CHANGELOG.md",
     "datasets": "datasets/README.md",
     "protocol_search": "results/protocol_search/README.md",
-    "readme": "README.md",
 }
+# The report is shown where this link to it stands alone.
+REPORT = "[Open the report](report.html)"
+FRAME = '<iframe class="report" src="report.html" title="The report" loading="lazy"></iframe>'
+# The longest cell of a table of numbers, in characters.
+SHORT = 16
 # [text](target) and [text](target#anchor), where the target has no scheme
 LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -126,6 +130,7 @@ def show_page(app: Any, page: str, source: list[str]) -> None:
         return
     file = MIRRORS.get(page, f"docs/{page}.md")
     text = (ROOT / file).read_text(encoding="utf-8") if page in MIRRORS else source[0]
+    text = text.replace(f"\n{REPORT}\n", f"\n{REPORT} by itself, or read it here.\n\n{FRAME}\n")
     source[0] = LINK.sub(lambda link: on_the_site(link, posixpath.dirname(file)), text)
 
 
@@ -139,6 +144,14 @@ def link_alias(app: Any, env: Any, node: Any, shown: Any) -> Any:
     return python.resolve_xref(
         env, node["refdoc"], app.builder, node["reftype"], short, node, shown
     )
+
+
+def mark_numbers(app: Any, doctree: Any) -> None:
+    """Mark the tables that have nothing but short cells: their lines need not break."""
+    for table in doctree.findall(nodes.table):
+        rows = [row.children[1:] for body in table.findall(nodes.tbody) for row in body.children]
+        if all(len(entry.astext()) <= SHORT for row in rows for entry in row):
+            table["classes"].append("numbers")
 
 
 def link_names(app: Any, doctree: Any, page: str) -> None:
@@ -168,5 +181,6 @@ def setup(app: Any) -> None:
     """Connect the functions above to the build."""
     app.connect("source-read", show_page)
     app.connect("missing-reference", link_alias)
+    app.connect("doctree-read", mark_numbers)
     app.connect("doctree-resolved", link_names)
     app.connect("autodoc-skip-member", skip_member)

@@ -2,14 +2,14 @@
 Any classifier as the density ratio
 ===================================
 
-A classifier of your own can be the heart of it, if it has ``predict_proba``. It learns to tell
+A classifier of your own can do the learning, if it has ``predict_proba``. It learns to tell
 labelled positives from unlabelled rows. pu-shift turns its odds into a density ratio, calibrates
 the ratio on held-out rows, and moves the threshold for every new prior and cost.
 """
 
 # %%
-# The half-moons once more: 200 positive and 800 unlabelled rows. 70 % of the test rows are
-# positive.
+# Two half-moons are the two classes. There are 200 positive and 800 unlabelled rows. 70 % of the
+# test rows are positive.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -26,7 +26,7 @@ truth = {"p/u": positive / unlabelled, "u/p": unlabelled / positive}
 
 # %%
 # uLSIF estimates each of them from 200 positive and 800 unlabelled rows, ten times. Left of zero,
-# where positives are rare, u/p rises to hundreds: the least squares of uLSIF are ruled by the few
+# where positives are rare, u/p rises to hundreds, and the estimate hangs on the few labelled
 # positives that lie there.
 
 

@@ -3,8 +3,8 @@ Where convexity is lost
 =======================
 
 Risk minimisation trains a model by making a risk small. While positives become more frequent, the
-risk is convex: it has one minimum, and training finds it. When they become rarer, the promise is
-gone (Theorems 6 and 8). On a sample the risk may then fall without end.
+risk is convex: it has one minimum, and training finds it. When they become rarer, the
+theorems no longer promise that (6 and 8), and on a sample the risk may fall without end.
 """
 
 # %%

@@ -3,8 +3,8 @@ Changing priors, month by month
 ===============================
 
 A screening service knows some positive cases and many cases without a result. The share of
-positives among new cases is another one every month, and so is the price of a false alarm. One
-classifier serves all months: each month only names its condition.
+positives among new cases changes every month, and so does the cost of a false alarm. One
+classifier serves all months: it is told the share and the cost of each.
 """
 
 # %%
@@ -47,8 +47,8 @@ for label, values in zip(LABELS, costs):
     print(f"{label:20} {values.mean():5.2f} per 100 cases, mean of six months")
 
 # %%
-# January is like the training data: there is nothing to tell. The further a month is from it, the
-# more it saves to say so.
+# January is like the training data, and February and March are close to it: there is nothing to
+# gain. April, May and June are far from it, and there it pays to tell the classifier.
 
 figure, axes = plt.subplots(figsize=(7.2, 3.8), layout="constrained")
 places = np.arange(len(MONTHS))

@@ -2,13 +2,13 @@
 A shift is a cost
 =================
 
-Theorem 1 of the paper: to be told that positives are more frequent is the same as to be told that
-missing one costs more. So one number, a threshold, is enough for both.
+To tell a classifier that positives are more frequent is the same as to tell it that missing one
+costs more (Theorem 1 of the paper). One number, a threshold, is enough for both.
 """
 
 # %%
-# Two Gaussian classes on a line, 30 % of the unlabelled rows positive. The picture shows three
-# distributions: the positives, the unlabelled rows, and the test rows with 60 % positives.
+# Two Gaussian classes on a line. 30 % of the unlabelled rows are positive, and 60 % of the test
+# rows.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,22 +23,28 @@ positive, negative = norm.pdf(x, 1.0), norm.pdf(x, -1.0)
 unlabelled = PRIOR * positive + (1 - PRIOR) * negative
 test = TEST_PRIOR * positive + (1 - TEST_PRIOR) * negative
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6), layout="constrained")
-left.plot(x, positive, color="#D55E00", label="positive")
-left.plot(x, unlabelled, color="#777777", label=f"unlabelled, {PRIOR:.0%} positive")
-left.plot(x, test, color="#0072B2", label=f"test, {TEST_PRIOR:.0%} positive")
-left.set(xlabel="feature", ylabel="density", title="What is drawn from where")
-left.legend(frameon=False)
-
 # %%
-# On the right, the probability of a positive: in the training data (grey) and in the test data
-# (blue). Blue passes ½ where grey passes α: with the shift told, or with the cost told, the
-# decision changes at the same place.
+# The probability of a positive in the training data, the same in the test data, and where the
+# decision changes: by the shift, and by the cost α that Theorem 1 gives.
 
 posterior = PRIOR * positive / unlabelled
 moved = shift_posterior(posterior, PRIOR, TEST_PRIOR)
 alpha = alpha_from_test_prior(PRIOR, TEST_PRIOR)
 by_shift, by_cost = x[np.argmax(moved > 0.5)], x[np.argmax(posterior > alpha)]
+print(f"test prior {TEST_PRIOR} is the cost α = {alpha:.4f}")
+print(f"the decision changes at {by_shift:.2f} by the shift, at {by_cost:.2f} by the cost")
+
+# %%
+# Left: the three distributions. Right: the probability of a positive, in the training data (grey)
+# and in the test data (blue). Blue passes ½ where grey passes α: whether the shift is told or the
+# cost, the decision changes at the same place.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6), layout="constrained")
+left.plot(x, positive, color="#D55E00", label="positive")
+left.plot(x, unlabelled, color="#777777", label=f"unlabelled, {PRIOR:.0%} positive")
+left.plot(x, test, color="#0072B2", label=f"test, {TEST_PRIOR:.0%} positive")
+left.set(xlabel="feature", ylabel="density", title="Three distributions")
+left.legend(frameon=False)
 right.plot(x, posterior, color="#777777", label="in the training data")
 right.plot(x, moved, color="#0072B2", label="in the test data")
 right.plot([-4, by_shift], [0.5, 0.5], ":", color="#0072B2")
@@ -48,8 +54,6 @@ right.set(
     xlabel="feature", ylabel="probability of a positive", title="Two thresholds, one decision"
 )
 right.legend(frameon=False)
-print(f"test prior {TEST_PRIOR} is the cost α = {alpha:.4f}")
-print(f"the decision changes at {by_shift:.2f} by the shift, at {by_cost:.2f} by the cost")
 plt.show()
 
 # %%

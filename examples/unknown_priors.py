@@ -3,7 +3,7 @@ Neither prior is known
 ======================
 
 How many of the unlabelled rows are positive? How many of the new ones? Both can be estimated, each
-with an interval. What matters is how many decisions hang on it.
+with an interval. What matters in the end is how many decisions depend on the exact values.
 """
 
 # %%
@@ -35,14 +35,14 @@ found = estimate_prior(X_p, X_u)
 print(f"π is {PRIOR}, found {found.prior:.2f} ({found.low:.2f} to {found.high:.2f})")
 
 # %%
-# The share among the new rows, with the doubt about the first one in its interval.
+# The share among the new rows. Its interval includes the uncertainty about the first share.
 
 classifier = DensityRatioClassifier(found.prior).fit_pu(X_p, X_u)
 shift = estimate_test_prior(classifier, X_new, prior=(found.low, found.high))
 print(f"π′ is {TEST_PRIOR}, found {shift.test_prior:.2f} ({shift.low:.2f} to {shift.high:.2f})")
 
 # %%
-# Decide, and count the decisions that are not the same everywhere within both intervals.
+# Decide, and count the decisions that would change somewhere within the two intervals.
 
 classifier.set_params(test_prior=shift.test_prior)
 accuracy = np.mean((classifier.predict(X_new) == 1) == truth)

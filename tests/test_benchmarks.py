@@ -32,12 +32,12 @@ def test_the_documentation_shows_the_measurements(load):
 
 
 def test_a_missed_target_is_called_so(load):
-    row = {"case": "c", "peer": "p", "ours_seconds": 0.5, "peer_seconds": 2.0, "at_least": 5.0}
+    row = {"case": "c", "peer": "p", "ours_seconds": 0.5, "peer_seconds": 0.575, "at_least": 1.2}
     machine = load("measure").machine()
     text = load("report").render({"ulsif": {"machine": machine, "rows": [row]}})
-    assert "| c | p | 500 ms | 2 s | 4.0× | ≥ 5, **missed** |" in text
-    text = load("report").render({"ulsif": {"machine": machine, "rows": [{**row, "at_least": 4}]}})
-    assert "≥ 4, met" in text
+    assert "| c | p | 500 ms | 575 ms | 1.15× | ≥ 1.2, **missed** |" in text
+    text = load("report").render({"ulsif": {"machine": machine, "rows": [{**row, "at_least": 1}]}})
+    assert "≥ 1, met" in text
 
 
 def test_results_are_merged_and_missing_peers_named(load, monkeypatch, tmp_path, capsys):

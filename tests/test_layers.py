@@ -1,4 +1,4 @@
-"""The map of the house: a module imports only from its own layer or from those above it."""
+"""How the code is laid out: a module imports only from its own layer or from those above it."""
 
 import ast
 import subprocess

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
+import pu_shift.data
 from tests.mixtures import mixture, pu_samples
 
 ROOT = Path(__file__).parent.parent
@@ -64,6 +65,16 @@ def broken(page, text):
     return wrong
 
 
+def test_the_api_page_names_whatever_can_be_imported():
+    listed = re.findall(r"^   pu_shift\.(\S+)$", text_of("docs/api.md"), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    shown = {name.rpartition(".")[2] for name in listed}
+    ready_made = {"zero_one_scorer", "surrogate_scorer"}  # objects, told of in words
+    assert set(pu_shift.__all__) - {"__version__"} - ready_made <= shown
+    assert set(pu_shift.data.__all__) - {"NAMES"} <= shown
+    assert all(f"`{name}`" in text_of("docs/api.md") for name in ready_made)
+
+
 def test_there_are_pages():
     assert {"README.md", "docs/start.md", "datasets/README.md"} <= set(PAGES)
 
@@ -102,7 +113,7 @@ def namespace(tmp_path, monkeypatch):
     """What the pages take for granted: samples, and files of one's own."""
     monkeypatch.chdir(tmp_path)
     X_p, X_u = pu_samples(40, 120, 0.3, gap=4.0, d=2)
-    X_new, _ = mixture(10, 0.7, np.random.default_rng(1), gap=4.0, d=2)
+    X_new, _ = mixture(100, 0.7, np.random.default_rng(2), gap=4.0, d=2)
     Path("cells.csv").write_text("size,diagnosis\n1,malignant\n2,benign\n", encoding="utf-8")
     Path("digits.csv").write_text("4,0.5\n3,0.25\n", encoding="utf-8")
     Path("mine.csv").write_text("0.5,1\n0.25,0\n", encoding="utf-8")
@@ -111,7 +122,6 @@ def namespace(tmp_path, monkeypatch):
         "X_positive": X_p,
         "X_unlabelled": X_u,
         "X_new": X_new,
-        "X_test": mixture(100, 0.7, np.random.default_rng(2), gap=4.0, d=2)[0],
         "X": np.concatenate([X_p, X_u]),
         "y": np.repeat([1, 0], [len(X_p), len(X_u)]),
         "__name__": "page",
