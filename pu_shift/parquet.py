@@ -76,9 +76,15 @@ class ParquetRows:
         if sum(self.counts) == 0:
             raise DataError(f"data: {path} has no rows")
         starts = np.cumsum([0, *self.counts]).tolist()
+        firsts: dict[str, int] = {}
         self.groups = [
             RowGroup(
-                group.path, group.row_groups[0].id, group.partition_expression, self.schema, start
+                group.path,
+                group.row_groups[0].id,
+                group.partition_expression,
+                self.schema,
+                start,
+                start - firsts.setdefault(group.path, start),
             )
             for group, start in zip(groups, starts)
         ]
@@ -142,7 +148,7 @@ class ParquetRows:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """A row group of a file, and how many rows come before it.
+    """A row group of a file, and how many rows come before it: of all files, and of its own.
 
     It can be sent without being opened; ``keys`` tell the values that stand in the path.
     """
@@ -152,6 +158,7 @@ class RowGroup:
     keys: Any
     schema: Any
     start: int
+    start_in_file: int
 
     def tables(self, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """Yield the number of the first row, and some rows of the columns."""
@@ -173,6 +180,10 @@ class RowGroup:
                     yield first, arrow.Table.from_batches([batch])
                     first += batch.num_rows
 
+    def in_file(self, place: int) -> int:
+        """Return the place in the file of a row that has this one among all."""
+        return place - self.start + self.start_in_file
+
     def blocks(self, names: Sequence[str], keep: Sequence[str], words: bool) -> Iterator[Block]:
         """Yield features, and the columns to keep; positions count rows."""
         for first, table in self.tables([*names, *(name for name in keep if name not in names)]):
@@ -184,7 +195,7 @@ class RowGroup:
         """Return the finite numbers of a table; with words, cells may be words or missing."""
         rows = _matrix(table, names, words)
         try:
-            check_finite(rows, names, first, gaps=words)
+            check_finite(rows, names, self.in_file(first), gaps=words)
         except DataError as error:
             raise type(error)(f"data: {self.path} {error}") from None
         return rows
@@ -259,23 +270,23 @@ class _SampleGroup:
         for first, table in self.group.tables(read):
             rows = self.group.matrix(table, self.names, first, words)
             if self.label is not None:
-                rows = rows[_marks(table, self.label, first) == self.positive]
+                rows = rows[self._marks(table, self.label, first) == self.positive]
             if self.preparation is not None and len(rows):
                 rows = self.preparation.transform(rows)
             if len(rows):
                 yield rows
 
-
-def _marks(table: Any, label: str, first: int) -> np.ndarray:
-    """Tell which rows are labelled as positive."""
-    marks = _matrix(table, [label], words=False)[:, 0]
-    strange = np.flatnonzero(~np.isin(marks, (1.0, 0.0, -1.0)))
-    if len(strange):
-        raise DataError(
-            f"label: column {label!r} must be 1 for labelled positives and 0 or -1 for "
-            f"unlabelled rows, found {marks[strange[0]]:g} in row {first + strange[0] + 1}"
-        )
-    return marks == 1.0
+    def _marks(self, table: Any, label: str, first: int) -> np.ndarray:
+        """Tell which rows are labelled as positive."""
+        marks = _matrix(table, [label], words=False)[:, 0]
+        strange = np.flatnonzero(~np.isin(marks, (1.0, 0.0, -1.0)))
+        if len(strange):
+            raise DataError(
+                f"label: column {label!r} must be 1 for labelled positives and 0 or -1 for "
+                f"unlabelled rows, found {marks[strange[0]]:g} in row "
+                f"{self.group.in_file(first) + strange[0] + 1} of {self.group.path}"
+            )
+        return marks == 1.0
 
 
 def pyarrow_or_refuse() -> Any:

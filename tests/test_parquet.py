@@ -190,6 +190,7 @@ def write(path, **columns):
         ("fit data.parquet --label labelled --drop x --out o.npz", "drop: data.parquet has no col"),
         ("fit words.parquet --label labelled --out o.npz", "--prepare takes words, --drop leaves"),
         ("fit new.parquet --label a --drop id --drop who --out o.npz", "label: column 'a' must"),
+        ("fit marks --label m --out o.npz", "found 7 in row 3 of "),
         ("fit p.parquet u.csv --out o.npz", "data must be two files of one kind, CSV or Parquet"),
         ("fit p.parquet new.parquet --out o.npz", "data: p.parquet has no column 'id'"),
         ("fit gap.parquet --label a --out o.npz", "needs a finite number in row 2 of column 'b'"),
@@ -197,6 +198,9 @@ def write(path, **columns):
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(folder, run, command, message):
     write(folder / "other.parquet", a=[1.0], b=[2.0])
+    (folder / "marks").mkdir(exist_ok=True)
+    write(folder / "marks" / "1.parquet", a=[1.0, 2.0], m=[1, 0])
+    write(folder / "marks" / "2.parquet", a=[1.0, 2.0, 3.0], m=[0, 0, 7])
     write(folder / "gap.parquet", a=[1.0, 0.0], b=[2.0, None], c=[1.0, 2.0])
     for name, last in (("mixed", {}), ("kinds", {"c": ["x"]})):
         (folder / name).mkdir(exist_ok=True)
@@ -246,7 +250,7 @@ def test_a_cluster_fits_and_predicts_the_same(folder, run, tmp_path):
         for number, last in enumerate((1.0, 2.0, np.nan)):
             write(folder / "late" / f"{number}.parquet", a=[1.0], b=[2.0], c=[last], id=[1])
         status, _, errors = run(f"predict m.npz late {there} --out {tmp_path}/late")
-        assert (status, "2.parquet needs a finite number in row 3 of column 'c'" in errors) == (
+        assert (status, "2.parquet needs a finite number in row 1 of column 'c'" in errors) == (
             2,
             True,
         )
