@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from pu_shift._checks import non_negative, one_of, positive_int
 from pu_shift._seeds import Seed, child
@@ -642,6 +643,9 @@ def _em(components: Any, weights: Any, tolerance: float, max_iterations: int) ->
 def _eigh(H: Any) -> tuple[Any, Any]:
     """Eigendecomposition of a positive semidefinite H, eigenvalues kept above rounding error."""
     xp = array_namespace(H)
-    values, vectors = xp.linalg.eigh(H)
+    # More threads gain little on matrices of this size; on a busy machine, where they wait for
+    # each other, 500 × 500 took a hundred times as long.
+    with threadpool_limits(1, "blas"):
+        values, vectors = xp.linalg.eigh(H)
     floor = xp.max(values, axis=-1, keepdims=True) * (H.shape[-1] * xp.finfo(H.dtype).eps)
     return xp.where(values > floor, values, floor), vectors
