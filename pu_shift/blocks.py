@@ -110,7 +110,7 @@ class _Reader:
 class RowBlocks:
     """Rows that come in blocks, for :meth:`pu_shift.DensityRatioClassifier.fit_pu`.
 
-    Rows are read anew whenever they are needed, five times in a fit, and one block is in memory
+    Rows are read anew whenever they are needed, a few times in a fit, and one block is in memory
     at a time. Dask arrays and data frames need not be wrapped.
 
     Parameters

@@ -210,3 +210,11 @@ def test_growth_is_told_as_it_was_measured(load):
         assert work == pytest.approx(largest["cpu"] * row["rows"] / largest["rows"], rel=0.01)
     assert scale.dask_rows(250_000).shape == (250_000, scale.FEATURES)
     assert scale.partition(200_000, 250_000).shape == (50_000, scale.FEATURES)
+
+
+def test_growth_of_files_is_told_as_it_was_measured(load):
+    small = {"kind": "csv", "rows": 1000, "mb_in": 1.0, "mb_out": 0.2, "seconds": 2.0, "cpu": 1.0}
+    large = {**small, "rows": 4000, "seconds": 5.0, "cpu": 3.0, "peak_mb": 330.0}
+    text = load("load").render([{**small, "peak_mb": 300.0}, large])
+    assert "| csv | 4,000 | 1 | 0 | 5.0 | 3.0 | 1,333 | 330 |" in text
+    assert "| csv, last/first | ×4 | | | ×2.5 | ×3.0 | | ×1.10 |" in text

@@ -300,16 +300,10 @@ def priors_block(name: str) -> str:
     return from_benchmarks("priors").render({name: results[name]}).strip()
 
 
-def scale_block() -> str:
-    """Return how fits and predictions grow on a cluster."""
-    scale = from_benchmarks("scale")
-    return scale.render(json.loads(scale.RESULTS.read_text(encoding="utf-8")))
-
-
-def installing_block() -> str:
-    """Return how the wheel installs by the versions of pip."""
-    results = (ROOT / "benchmarks" / "installing.json").read_text(encoding="utf-8")
-    return from_benchmarks("installing").render(json.loads(results)).strip()
+def rendered(name: str) -> str:
+    """Return the tables of a benchmark: `scale`, `load` or `installing`."""
+    results = (ROOT / "benchmarks" / f"{name}.json").read_text(encoding="utf-8")
+    return from_benchmarks(name).render(json.loads(results)).strip()
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
@@ -332,8 +326,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "speed": speed_block,
     "practice": practice_block,
     "practice_paper": lambda: practice_block("practice_paper").partition("\n\nBy dataset")[0],
-    "installing": installing_block,
-    "scale": scale_block,
+    "installing": lambda: rendered("installing"),
+    "scale": lambda: rendered("scale"),
+    "load": lambda: rendered("load"),
 }
 
 
