@@ -183,12 +183,22 @@ def parquet(n, folder):
 
 
 def reckoned(figures):
-    """Return seconds for billions of rows on many workers, from the CPU seconds per row."""
-    largest = max((row for row in figures if row["what"] == "fit"), key=lambda row: row["rows"])
-    per_row = largest["cpu"] / largest["rows"]
+    """Return seconds for billions of rows on many workers, from CPU seconds per row measured."""
+    fits = [row for row in figures if row["what"] == "fit"]
+    (disk,) = (row for row in figures if row["what"] == "parquet")
+    measured_fits = {
+        f"{CENTRES} centres": max(fits, key=lambda row: row["rows"]),
+        f"Parquet, {disk['centers']} centres": disk,
+    }
     return [
-        {"rows": n, "workers": workers, "seconds": round(n * per_row / workers)}
+        {
+            "fit": name,
+            "rows": n,
+            "workers": workers,
+            "seconds": row["cpu"] / row["rows"] * n / workers,
+        }
         for n in BILLIONS
+        for name, row in measured_fits.items()
         for workers in WORKERS
     ]
 
@@ -221,13 +231,15 @@ def render(figures):
         "each. The ratio differs from that of the fit in memory "
         f"by at most {disk['difference']:.0e}, where it is up to {disk['largest']:.1f}.",
         "",
-        "| rows | " + " | ".join(f"{workers} workers" for workers in WORKERS) + " |",
-        "|---|" + "---|" * len(WORKERS),
     ]
-    hours = {(row["rows"], row["workers"]): row["seconds"] / 3600 for row in reckoned(figures)}
+    times = reckoned(figures)
+    heads = [
+        f"{row['fit']}: {row['workers']} workers" for row in times if row["rows"] == BILLIONS[0]
+    ]
+    lines += ["| rows | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
     for n in BILLIONS:
-        cells = " | ".join(f"{hours[n, workers]:.2g} h" for workers in WORKERS)
-        lines.append(f"| 10^{len(str(n)) - 1} | {cells} |")
+        cells = [f"{row['seconds'] / 60:.1f} min" for row in times if row["rows"] == n]
+        lines.append(f"| 10^{len(str(n)) - 1} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
