@@ -53,6 +53,7 @@ from pu_shift.ulsif import KLIEP, ULSIF, DensityRatio, GridEdgeWarning
 NYSTROEM_WIDTHS = {"nystroem": 0.5, "nystroem_wide": 1.0}
 CANDIDATES = ("ulsif", "kliep", "linear", *NYSTROEM_WIDTHS, "boosting")
 AUTO = ("ulsif", "linear", *NYSTROEM_WIDTHS, "boosting")
+KERNELS = frozenset(("ulsif", "kliep"))
 # Those that a model file can hold: they are sums of basis functions.
 PLAIN = tuple(name for name in AUTO if name != "boosting")
 # Rows that the kernel features of one candidate, and the held-out scores, are made of at most.
@@ -61,6 +62,8 @@ MAX_KERNEL_ROWS, MAX_SCORED_ROWS = 50_000, 20_000
 # they see samples that are not large.
 BATCH_ROWS, MAX_PASSES = 4096, 20
 LARGEST_LOG = 30.0
+# Up to so many cells, waiting for other threads takes trees longer than the work.
+MAX_CELLS_ALONE = 1_000_000
 
 
 def default_centers(n: int) -> int:
@@ -277,9 +280,25 @@ def check_candidates(estimator: Any) -> dict[str, Any]:
                 "CalibratedClassifierCV gives it one"
             )
         else:
-            names.append(type(item).__name__)
+            same = sum(type(other) is type(item) for other in wanted[: len(names)])
+            names.append(type(item).__name__ + (f"-{same + 1}" if same else ""))
     distinct("estimator", names)
     return dict(zip(names, wanted))
+
+
+def takes(item: Any) -> tuple[bool, bool]:
+    """Return whether a candidate takes sparse rows, and missing values, as far as it says."""
+    if isinstance(item, str):
+        return item == "linear", False
+    # A pipeline does not say it of missing values, but its first step does.
+    first = item[0] if isinstance(item, Pipeline) else item
+    try:
+        from sklearn.utils import get_tags
+    except ImportError:  # scikit-learn before 1.6
+        from sklearn.utils._tags import _safe_tags
+
+        return True, bool(_safe_tags(first, "allow_nan"))
+    return get_tags(item).input_tags.sparse, get_tags(first).input_tags.allow_nan
 
 
 def for_sparse(candidates: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
@@ -312,7 +331,7 @@ class _Fitter:
             return _fit_classifier(clone(item), X_p, X_u, fit_params)
         if item == "boosting":
             return _fit_classifier(_boosting(self._number()), X_p, X_u, {})
-        if item in ("ulsif", "kliep"):
+        if item in KERNELS:
             return self._kernel_ratio(item, X_p, X_u, like)
         if item in NYSTROEM_WIDTHS:
             X_p, X_u = _at_most(MAX_KERNEL_ROWS, X_p, X_u, child(self.seed, 1))[:2]
@@ -445,6 +464,9 @@ def fit_average(
     fit_params = {} if fit_params is None else fit_params
     fitter, n_folds = _Fitter(device, n_folds, seed), min(n_folds, X_p.shape[0], X_u.shape[0])
     run = Parallel(n_jobs=n_jobs)
+    cells = X_p.shape[1] * (X_p.shape[0] + X_u.shape[0])
+    # On one thread of BLAS: more would change the rounding with the number of jobs.
+    alone = partial(_alone, "blas" if cells > MAX_CELLS_ALONE else None)
     streamed = in_blocks(X_p, X_u)
     samples, places = [X_p, X_u], None
     if streamed:
@@ -469,11 +491,11 @@ def fit_average(
             elif item == "ulsif":
                 ratios[name] = fitter(item, X_p, X_u, {})
     rest = {name: item for name, item in candidates.items() if name not in ratios}
-    fits = run(delayed(_alone)(fitter, item, *samples, fit_params) for item in rest.values())
+    fits = run(delayed(alone)(fitter, item, *samples, fit_params) for item in rest.values())
     ratios.update(zip(rest, fits))
     rest = {name: item for name, item in candidates.items() if name not in held_out}
     parts_of = run(
-        delayed(_alone)(_held_out, fitter, item, rows, folds, fold, params, ratios[name])
+        delayed(alone)(_held_out, fitter, item, rows, folds, fold, params, ratios[name])
         for name, item in rest.items()
         for fold in range(n_folds)
     )
@@ -497,9 +519,9 @@ def fit_average(
     return average, scores, held_out_average
 
 
-def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call with BLAS on one thread: more would change the rounding with the number of jobs."""
-    with threadpool_limits(1, "blas"):
+def _alone(library: str | None, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call with a library, or all of them, on one thread."""
+    with threadpool_limits(1, library):
         return function(*arguments)
 
 
