@@ -130,10 +130,14 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     _accept_sparse: str | bool = False
     _accept_blocks = False
-    _accept_gaps = False
 
     # For metadata routing, which does not look into **fit_params.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+
+    @property
+    def _accept_gaps(self) -> bool:
+        """Whether rows may have missing values."""
+        return False
 
     def set_params(self, **params: Any) -> _PUClassifier:
         """Set parameters; those of the condition take effect as the class says.
@@ -178,7 +182,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         if is_dask(X) or in_blocks(X):
             raise ValueError("X comes in blocks: use fit_pu(X[y == 1], X[y != 1])")
-        X, y = _validate(self, X, y, ensure_min_samples=2)
+        X, y = validated(self, X, y, ensure_min_samples=2)
         classes = _classes(y, self.pos_label)
         places = [np.flatnonzero(y == label) for label in classes[::-1]]
         params = {}
@@ -229,7 +233,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _sample(self, name: str, X: Any, **options: Any) -> Any:
         """Check a sample; rows in blocks check themselves, but for their names."""
-        rows = _validate(self, X.example if in_blocks(X) else X, name=name, **options)
+        rows = validated(self, X.example if in_blocks(X) else X, name=name, **options)
         return X if in_blocks(X) else rows
 
     @property
@@ -514,6 +518,8 @@ class DensityRatioClassifier(_PUClassifier):
         ``'weight'`` in the average.
     held_out_ : tuple of numpy.ndarray or None
         The average p_p/p_u of rows of P and of U that its parts did not see.
+    cross_fit_ : pu_shift.ratio_models.CrossFit or None
+        The candidates that were fitted without a fold.
     prior_ : float
         π as given or estimated in ``fit``.
     ratio_sums_ : numpy.ndarray
@@ -606,9 +612,9 @@ class DensityRatioClassifier(_PUClassifier):
                 sums = self._held_out_sums(ratio, P, U, child(seed, 8))
             score = float(ratio.scores.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
-            self.held_out_ = None
+            self.held_out_ = self.cross_fit_ = None
         else:
-            ratio, self.candidates_, self.held_out_ = fit_average(
+            ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
                 X_p,
                 X_u,
                 candidates,
@@ -781,7 +787,7 @@ class DensityRatioClassifier(_PUClassifier):
         check_is_fitted(self, "ratio_")
         if is_dask(X):
             return self._lazily("predict_ratio", X, "ratio")
-        X = _validate(self, X, reset=False)
+        X = validated(self, X, reset=False)
         if self.direction != self.direction_:
             raise NotFittedError(
                 f"direction was {self.direction_!r} in fit and is now {self.direction!r}: "
@@ -1265,7 +1271,7 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
-        X = _validate(self, X, reset=False)
+        X = validated(self, X, reset=False)
         if self.condition != self.condition_:
             raise NotFittedError(
                 f"fitted for {self.condition_}, not for {self.condition}: call fit again, or use "
@@ -1394,7 +1400,7 @@ def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) 
     return float(np.exp(minimize_scalar(risk, bounds=(-5.0, 5.0), method="bounded").x))
 
 
-def _validate(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) -> Any:
+def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) -> Any:
     """Check the input as scikit-learn does, of any supported version; complain in one line."""
     if in_blocks(X):
         raise ValueError("X comes in blocks: call the method for each of them")

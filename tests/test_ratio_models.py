@@ -122,7 +122,7 @@ def test_calibration_does_not_see_the_scale_of_a_score():
 
 @pytest.mark.parametrize("name", [*CANDIDATES])
 def test_every_candidate_comes_near_the_true_ratio(name):
-    average, scores, held_out = fit_average(X_P, X_U, check_candidates([name]), PRIOR)
+    average, scores, held_out, _ = fit_average(X_P, X_U, check_candidates([name]), PRIOR)
     share = np.clip(PRIOR * average(GRID), 0.0, 1.0)
     assert np.mean(np.abs(share - posterior(GRID, PRIOR))) < 0.15
     assert scores[name]["weight"] == 1.0
@@ -133,7 +133,7 @@ def test_every_candidate_comes_near_the_true_ratio(name):
 
 
 def test_nystroem_is_scikit_learns_written_as_kernels():
-    average, _, _ = fit_average(X_P, X_U, check_candidates(["nystroem"]), PRIOR)
+    average, *_ = fit_average(X_P, X_U, check_candidates(["nystroem"]), PRIOR)
     (plain,) = average.ratios
     X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
     scaler = StandardScaler().fit(X)
@@ -362,6 +362,7 @@ def test_options_of_ulsif_make_it_ulsif():
     classifier = DensityRatioClassifier(PRIOR, widths=1.0, lams=0.1).fit_pu(X_P, X_U)
     assert list(classifier.candidates_) == ["ulsif"]
     assert classifier.held_out_ is None
+    assert classifier.cross_fit_ is None
 
 
 def test_labels_named_by_pos_label():
