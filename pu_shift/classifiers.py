@@ -77,6 +77,7 @@ from pu_shift.ratio_models import (
     default_centers,
     fit_average,
     for_sparse,
+    lets_gaps_in,
     takes,
 )
 from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk, risk_weights
@@ -754,22 +755,17 @@ class DensityRatioClassifier(_PUClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        sparse, gaps = self._takes()
-        # The prior cannot be estimated from sparse rows.
+        auto = isinstance(self.estimator, str) and self.estimator == "auto"
+        candidates = ["linear"] if auto else check_candidates(self.estimator).values()
+        sparse, gaps = (all(found) for found in zip(*map(takes, candidates)))
+        # The prior can be estimated from neither.
         tags.input_tags.sparse = self.prior is not None and sparse
         tags.input_tags.allow_nan = self.prior is not None and gaps
         return tags
 
     @property
     def _accept_gaps(self) -> bool:
-        return self._takes()[1]
-
-    def _takes(self) -> tuple[bool, bool]:
-        """Return whether all candidates take sparse rows, and rows with missing values."""
-        if isinstance(self.estimator, str) and self.estimator == "auto":
-            return True, False
-        sparse, gaps = zip(*map(takes, check_candidates(self.estimator).values()))
-        return all(sparse), all(gaps)
+        return all(map(lets_gaps_in, check_candidates(self.estimator).values()))
 
     def predict_ratio(self, X: Any) -> np.ndarray:
         """Return the estimated density ratio, which no condition changes.

@@ -314,15 +314,19 @@ def takes(item: Any) -> tuple[bool, bool]:
     """Return whether a candidate takes sparse rows, and missing values, as far as it says."""
     if isinstance(item, str):
         return item == "linear", False
-    # A pipeline does not say it of missing values, but its first step does.
-    first = item[0] if isinstance(item, Pipeline) else item
     try:
         from sklearn.utils import get_tags
     except ImportError:  # scikit-learn before 1.6
         from sklearn.utils._tags import _safe_tags
 
-        return True, bool(_safe_tags(first, "allow_nan"))
-    return get_tags(item).input_tags.sparse, get_tags(first).input_tags.allow_nan
+        return True, bool(_safe_tags(item, "allow_nan"))
+    tags = get_tags(item).input_tags
+    return tags.sparse, tags.allow_nan
+
+
+def lets_gaps_in(item: Any) -> bool:
+    """Return whether a candidate may take missing values; the first step of a pipeline decides."""
+    return takes(item[0] if isinstance(item, Pipeline) else item)[1]
 
 
 def for_sparse(candidates: Mapping[str, Any], estimator: Any) -> dict[str, Any]:

@@ -339,7 +339,7 @@ def wrong_cell(row: int, column: Any, found: Any) -> CellError:
 
 def missing_column(name: str, names: Sequence[str]) -> DataError:
     """Return the error for a column that a table with other names has not."""
-    close = get_close_matches(name, names, 1)
+    close = get_close_matches(name, names, 1, 0.85)
     hint = f", did you mean {shown(close[0])}?" if close else separator_hint(names)
     return DataError(
         f"has no column {shown(name)}{hint or f', its columns are {shown(list(names))}'}"

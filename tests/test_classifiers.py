@@ -66,8 +66,9 @@ def ratio():
         DensityRatioClassifier(prior=0.5, estimator=LogisticRegression()),
         DensityRatioClassifier(prior=0.5, estimator=HistGradientBoostingClassifier(max_iter=5)),
         DensityRatioClassifier(
-            prior=0.5, estimator=["linear", make_pipeline(StandardScaler(), LogisticRegression())]
+            prior=0.5, estimator=make_pipeline(StandardScaler(), LogisticRegression())
         ),
+        DensityRatioClassifier(prior=0.5, estimator=["linear", "nystroem"]),
         DensityRatioClassifier(prior=0.5, direction="u/p", basis="linear"),
         RiskMinimizationClassifier(prior=0.5, n_steps=50),
         RiskMinimizationClassifier(prior=0.5, n_steps=10, loss="double_hinge", basis="gaussian"),
