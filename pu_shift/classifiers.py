@@ -755,13 +755,19 @@ class DensityRatioClassifier(_PUClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse, tags.input_tags.allow_nan = self._takes()
+        return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        return {**super()._more_tags(), "allow_nan": self._takes()[1]}
+
+    def _takes(self) -> tuple[bool, ...]:
+        """Return whether sparse rows and missing values may come, as far as candidates say."""
+        if self.prior is None:  # it can be estimated from neither
+            return False, False
         auto = isinstance(self.estimator, str) and self.estimator == "auto"
         candidates = ["linear"] if auto else check_candidates(self.estimator).values()
-        sparse, gaps = (all(found) for found in zip(*map(takes, candidates)))
-        # The prior can be estimated from neither.
-        tags.input_tags.sparse = self.prior is not None and sparse
-        tags.input_tags.allow_nan = self.prior is not None and gaps
-        return tags
+        return tuple(all(found) for found in zip(*map(takes, candidates)))
 
     @property
     def _accept_gaps(self) -> bool:
@@ -1308,7 +1314,7 @@ def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
             f"got {len(classes)} classes"
         )
     if pos_label is not None:
-        if len(classes) < 2 or pos_label not in classes:
+        if len(classes) < 2 or pos_label not in classes.tolist():
             raise ValueError(
                 f"pos_label must be one of two labels of y, got {shown(pos_label)} and the labels "
                 f"{classes.tolist()}"

@@ -64,7 +64,9 @@ def ratio():
         DensityRatioClassifier(estimator="ulsif"),
         DensityRatioClassifier(prior=0.5),
         DensityRatioClassifier(prior=0.5, estimator=LogisticRegression()),
-        DensityRatioClassifier(prior=0.5, estimator=HistGradientBoostingClassifier(max_iter=5)),
+        DensityRatioClassifier(
+            prior=0.5, estimator=HistGradientBoostingClassifier(max_iter=9, min_samples_leaf=2)
+        ),
         DensityRatioClassifier(
             prior=0.5, estimator=make_pipeline(StandardScaler(), LogisticRegression())
         ),

@@ -205,7 +205,7 @@ def test_the_same_seed_gives_the_same_ratio_with_any_number_of_jobs():
     "estimator",
     [
         LogisticRegression(),
-        HistGradientBoostingClassifier(max_iter=30),
+        HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=8),
         RandomForestClassifier(30, min_samples_leaf=3, random_state=0),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
@@ -377,9 +377,14 @@ def test_labels_named_by_pos_label():
 def test_a_search_inside_a_cross_validation():
     X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
     classifier = DensityRatioClassifier(PRIOR, 0.6, estimator=LogisticRegression(), n_folds=2)
-    search = GridSearchCV(classifier, {"estimator__C": [1e-9, 1.0]}, scoring=zero_one_scorer, cv=2)
+    # Of a monotone function of another, calibration makes the same ratio: C alone tells little.
+    grid = [
+        {"estimator": [DummyClassifier()]},
+        {"estimator": [LogisticRegression()], "estimator__C": [0.1, 1.0]},
+    ]
+    search = GridSearchCV(classifier, grid, scoring=zero_one_scorer, cv=2)
     assert cross_val_score(search, X, y, scoring=zero_one_scorer, cv=2).mean() > -0.4
-    assert search.fit(X, y).best_params_ == {"estimator__C": 1.0}
+    assert "estimator__C" in search.fit(X, y).best_params_
 
 
 def test_a_threshold_is_not_tuned_by_a_risk():
