@@ -27,6 +27,7 @@ where the posterior exceeds α.
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -36,6 +37,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -68,12 +70,15 @@ from pu_shift.losses import SURROGATES
 from pu_shift.model_selection import cross_validate
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.ratio_models import (
+    KERNELS,
     RatioAverage,
     check_candidates,
     check_streams,
     default_centers,
     fit_average,
     for_sparse,
+    lets_gaps_in,
+    takes,
 )
 from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk, risk_weights
 from pu_shift.shift_estimation import (
@@ -130,6 +135,11 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     # For metadata routing, which does not look into **fit_params.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
+    @property
+    def _accept_gaps(self) -> bool:
+        """Whether rows may have missing values."""
+        return False
+
     def set_params(self, **params: Any) -> _PUClassifier:
         """Set parameters; those of the condition take effect as the class says.
 
@@ -163,7 +173,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         **fit_params
             What the ``fit`` of a classifier given as ``estimator`` takes, an array with an
             entry for each row: ``sample_weight``, or ``step__sample_weight`` of a pipeline.
-            With metadata routing ``set_fit_request(sample_weight=True)`` asks for weights.
+            ``None`` is as good as nothing. With metadata routing
+            ``set_fit_request(sample_weight=True)`` asks for weights.
 
         Returns
         -------
@@ -172,11 +183,13 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         if is_dask(X) or in_blocks(X):
             raise ValueError("X comes in blocks: use fit_pu(X[y == 1], X[y != 1])")
-        X, y = _validate(self, X, y, ensure_min_samples=2, accept_sparse=self._accept_sparse)
+        X, y = validated(self, X, y, ensure_min_samples=2)
         classes = _classes(y, self.pos_label)
         places = [np.flatnonzero(y == label) for label in classes[::-1]]
         params = {}
         for name, value in fit_params.items():
+            if value is None:
+                continue
             value = np.asarray(value)
             if value.shape[:1] != y.shape:
                 raise ValueError(f"{name} must have an entry for each of {len(y)} rows")
@@ -213,16 +226,15 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} needs all rows in memory: give it a sample of them, or "
                 "use DensityRatioClassifier"
             )
-        X_p = self._sample(X_p)
-        X_u = self._sample(X_u, reset=False)
+        X_p = self._sample("X_p", X_p)
+        X_u = self._sample("X_u", X_u, reset=False)
         if issparse(X_p) != issparse(X_u):
             raise ValueError("X_u must be sparse if X_p is, and dense if it is dense")
         return X_p, X_u.astype(X_p.dtype, copy=False)
 
-    def _sample(self, X: Any, **options: Any) -> Any:
+    def _sample(self, name: str, X: Any, **options: Any) -> Any:
         """Check a sample; rows in blocks check themselves, but for their names."""
-        rows = X.example if in_blocks(X) else X
-        rows = _validate(self, rows, accept_sparse=self._accept_sparse, **options)
+        rows = validated(self, X.example if in_blocks(X) else X, name=name, **options)
         return X if in_blocks(X) else rows
 
     @property
@@ -361,15 +373,18 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def _labels(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[(scores > 0).astype(int)]
 
-    def _prepare(self, X_p: np.ndarray, X_u: np.ndarray) -> tuple[Any, Seed, Condition]:
+    def _prepare(
+        self, X_p: np.ndarray, X_u: np.ndarray, least: int = 2
+    ) -> tuple[Any, Seed, Condition]:
         """Check what both fits need, find the prior; return device, seed and condition.
 
         Nothing is kept yet: a fit that fails leaves what was fitted before as it was.
         """
         n_p, n_u = X_p.shape[0], X_u.shape[0]
-        if min(n_p, n_u) < 2:
+        if min(n_p, n_u) < least:
             raise ValueError(
-                f"X must have at least 2 positive and 2 unlabelled rows, got {n_p} and {n_u}"
+                f"X must have at least {least} positive and {least} unlabelled rows, got {n_p} "
+                f"and {n_u}"
             )
         if self.random_state is None:
             seed = np.random.SeedSequence()
@@ -382,6 +397,10 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         if prior is None:
             if issparse(X_p):
                 raise ValueError("prior must be given when X is sparse")
+            if self._accept_gaps and not all(
+                in_blocks(X) or np.isfinite(X).all() for X in (X_p, X_u)
+            ):
+                raise ValueError("prior must be given when X has missing values")
             # A bad test prior or alpha fails before the work.
             Condition(0.5, self._stated_test_prior, self.alpha)
             prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
@@ -454,7 +473,8 @@ class DensityRatioClassifier(_PUClassifier):
 
         - ``'ulsif'`` or ``'kliep'``, as published, on the features as they are;
         - a scikit-learn classifier with ``predict_proba``, which is trained to tell P from U:
-          the ratio is n_u/n_p times its odds, calibrated on held-out rows;
+          the ratio is n_u/n_p times its odds, calibrated on held-out rows. It gets X as an
+          array; missing values are let through if it takes them, and ``prior`` is given;
         - ``'linear'`` or ``'nystroem'`` (logistic regression on the features, or on Gaussian
           kernels of them), ``'boosting'`` (boosted trees);
         - a sequence of names and classifiers: their average, weighted as in
@@ -499,6 +519,8 @@ class DensityRatioClassifier(_PUClassifier):
         ``'weight'`` in the average.
     held_out_ : tuple of numpy.ndarray or None
         The average p_p/p_u of rows of P and of U that its parts did not see.
+    cross_fit_ : pu_shift.ratio_models.CrossFit or None
+        The candidates that were fitted without a fold.
     prior_ : float
         π as given or estimated in ``fit``.
     ratio_sums_ : numpy.ndarray
@@ -575,12 +597,15 @@ class DensityRatioClassifier(_PUClassifier):
         streamed = in_blocks(X_p, X_u)
         if streamed:
             check_streams(candidates)
-        device, seed, condition = self._prepare(X_p, X_u)
+        alone = list(candidates) in (["ulsif"], ["kliep"])
+        # An average also fits its kernels without a fold, to two rows at least.
+        least = 2 if alone or KERNELS.isdisjoint(candidates) else 3
+        device, seed, condition = self._prepare(X_p, X_u, least)
         if streamed and device.name != "@numpy":
             raise ValueError(f"gpu must be -1 for rows that come in blocks, got {self.gpu}")
         n_folds = self._n_folds(X_p, X_u)
         ratio: Any
-        if list(candidates) in (["ulsif"], ["kliep"]):
+        if alone:
             (name,) = candidates
             with chainer.using_device(device):
                 P, U = (X_p, X_u) if streamed else device.send((X_p, X_u))
@@ -588,9 +613,9 @@ class DensityRatioClassifier(_PUClassifier):
                 sums = self._held_out_sums(ratio, P, U, child(seed, 8))
             score = float(ratio.scores.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
-            self.held_out_ = None
+            self.held_out_ = self.cross_fit_ = None
         else:
-            ratio, self.candidates_, self.held_out_ = fit_average(
+            ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
                 X_p,
                 X_u,
                 candidates,
@@ -730,10 +755,23 @@ class DensityRatioClassifier(_PUClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        named = isinstance(self.estimator, str) and self.estimator not in ("auto", "linear")
-        # The prior cannot be estimated from sparse rows.
-        tags.input_tags.sparse = self.prior is not None and not named
+        tags.input_tags.sparse, tags.input_tags.allow_nan = self._takes()
         return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        return {**super()._more_tags(), "allow_nan": self._takes()[1]}
+
+    def _takes(self) -> tuple[bool, ...]:
+        """Return whether sparse rows and missing values may come, as far as candidates say."""
+        if self.prior is None:  # it can be estimated from neither
+            return False, False
+        auto = isinstance(self.estimator, str) and self.estimator == "auto"
+        candidates = ["linear"] if auto else check_candidates(self.estimator).values()
+        return tuple(all(found) for found in zip(*map(takes, candidates)))
+
+    @property
+    def _accept_gaps(self) -> bool:
+        return all(map(lets_gaps_in, check_candidates(self.estimator).values()))
 
     def predict_ratio(self, X: Any) -> np.ndarray:
         """Return the estimated density ratio, which no condition changes.
@@ -751,7 +789,7 @@ class DensityRatioClassifier(_PUClassifier):
         check_is_fitted(self, "ratio_")
         if is_dask(X):
             return self._lazily("predict_ratio", X, "ratio")
-        X = _validate(self, X, reset=False, accept_sparse=self._accept_sparse)
+        X = validated(self, X, reset=False)
         if self.direction != self.direction_:
             raise NotFittedError(
                 f"direction was {self.direction_!r} in fit and is now {self.direction!r}: "
@@ -1235,7 +1273,7 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
-        X = _validate(self, X, reset=False)
+        X = validated(self, X, reset=False)
         if self.condition != self.condition_:
             raise NotFittedError(
                 f"fitted for {self.condition_}, not for {self.condition}: call fit again, or use "
@@ -1276,7 +1314,7 @@ def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
             f"got {len(classes)} classes"
         )
     if pos_label is not None:
-        if len(classes) < 2 or pos_label not in classes:
+        if len(classes) < 2 or pos_label not in classes.tolist():
             raise ValueError(
                 f"pos_label must be one of two labels of y, got {shown(pos_label)} and the labels "
                 f"{classes.tolist()}"
@@ -1299,13 +1337,20 @@ def _call_method(classifier: Any, method: str, arguments: tuple[Any, ...], X: An
 
 def _check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, Any]) -> None:
     """Refuse parameters that a candidate's fit does not take, before the work."""
+    routed = get_config().get("enable_metadata_routing", False)
     for name in fit_params:
         for candidate, item in candidates.items():
-            nested = "__" in name and hasattr(item, "steps")
+            nested = hasattr(item, "steps") and ("__" in name or routed)
             if isinstance(item, str) or not (nested or has_fit_parameter(item, name)):
-                raise ValueError(f"{name} is no parameter of fit of estimator={candidate!r}")
-        if name.endswith("sample_weight") and not all(part.sum() > 0 for part in fit_params[name]):
-            raise ValueError(f"{name} must leave rows of both classes, P and U, some weight")
+                hint = f": name the step, as in step__{name}" if hasattr(item, "steps") else ""
+                raise ValueError(f"{name} is no parameter of fit of estimator={candidate!r}{hint}")
+        if name.endswith("sample_weight"):
+            for part in fit_params[name]:
+                if not (np.isfinite(part).all() and part.min() >= 0.0 and part.max() > 0.0):
+                    raise ValueError(
+                        f"{name} must be finite and not negative, and leave rows of both classes, "
+                        "P and U, some weight"
+                    )
 
 
 def _as_shift(condition: Condition) -> Condition:
@@ -1357,13 +1402,38 @@ def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) 
     return float(np.exp(minimize_scalar(risk, bounds=(-5.0, 5.0), method="bounded").x))
 
 
-def _validate(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
-    """Check the input as scikit-learn does, of any supported version."""
+def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) -> Any:
+    """Check the input as scikit-learn does, of any supported version; complain in one line."""
     if in_blocks(X):
         raise ValueError("X comes in blocks: call the method for each of them")
-    options = {"dtype": [np.float64, np.float32], **options}
+    options = {
+        "dtype": [np.float64, np.float32],
+        "accept_sparse": estimator._accept_sparse,
+        **options,
+    }
+    finite: Any = "allow-nan" if estimator._accept_gaps else True
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # scikit-learn before 1.6
-        return estimator._validate_data(X, *y, **options)
-    return validate_data(estimator, X, *y, **options)
+        check, options["force_all_finite"] = estimator._validate_data, finite
+    else:
+        check, options["ensure_all_finite"] = partial(validate_data, estimator), finite
+    try:
+        return check(X, *y, **options)
+    except ValueError as error:
+        raise _in_one_line(error, name) from None
+
+
+def _in_one_line(error: ValueError, name: str) -> ValueError:
+    """Return an error of scikit-learn without its advice on other estimators, and its rows."""
+    first, *rest = str(error).splitlines()
+    # Its own checks ask for all lines of the one, and for the last of the other.
+    if "feature names" in first:
+        return error
+    if "Reshape" in str(error):
+        first = f"{first} {rest[-1]}"
+    elif "X contains NaN" in first:
+        first = "Input X contains NaN: impute missing values, by SimpleImputer in a Pipeline"
+    if re.search(r"\b[Xy]\b", first) is None:
+        first = f"X: {first}"
+    return ValueError(re.sub(r"\bX\b", name, first))

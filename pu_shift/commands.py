@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -46,6 +46,7 @@ from pu_shift.ratio_models import PLAIN
 from pu_shift.row_files import (
     Block,
     CellError,
+    check_drop,
     check_features,
     column_names,
     missing_column,
@@ -155,15 +156,23 @@ WORDS = {
     "alpha": "--alpha",
     "random_state": "--seed",
     "seed": "--seed",
-    "gpu": "--gpu",
-    "level": "--level",
     "false_alarm": "--false-alarm",
-    "miss": "--miss",
+    "path": "model",
     "X": "data",
-    "X:": "data:",
     "X_test": "data",
     "X_p": "data: the positive rows",
     "X_u": "data: the unlabelled rows",
+}
+
+
+# What the command line itself calls by the names of its options.
+OPTIONS = frozenset(("out", "label", "drop", "keep", "gpu", "level", "miss"))
+# Advice to users of the library, and what it is here.
+ADVICE = {
+    SCALE_CURE: "Fit without --no-scale",
+    "no feature, leave it out": "no feature, leave it out by --drop",
+    "has no values, leave it out": "has no values, leave it out by --drop",
+    " or a SeedSequence": "",
 }
 
 
@@ -191,9 +200,13 @@ def _show_warning(message: Any, *_: Any) -> None:
 
 def _in_own_words(message: object) -> str:
     """Return a message in one line; the library's arguments by the options' names."""
-    text = one_line(message).replace(SCALE_CURE, "Fit without --no-scale")
+    text = one_line(message)
+    for advice, own in ADVICE.items():
+        text = text.replace(advice, own)
     argument, *rest = text.split(" ", 1)
-    return " ".join([WORDS.get(argument, argument), *rest])
+    name = argument.removesuffix(":")
+    name, colon = f"--{name}" if name in OPTIONS else WORDS.get(name, name), argument[len(name) :]
+    return " ".join([name + colon, *rest])
 
 
 @contextmanager
@@ -223,11 +236,16 @@ def _stage(what: str, *samples: Any) -> Iterator[None]:
         thread.join()
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {one_line(message)}; see '{self.prog} --help'\n")
+
+
 def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="pu-shift", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
-    )
+    parser = _Parser(prog="pu-shift", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"pu-shift {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     options = {
@@ -400,7 +418,7 @@ def _fit(options: argparse.Namespace) -> int:
     _check_out(options.out, options.data)
     if options.method == "ratio" and (options.loss is not None or options.non_negative):
         name = "loss" if options.loss is not None else "non-negative"
-        raise CommandError(f"{name} needs --method risk, the method is ratio")
+        raise CommandError(f"--{name} needs --method risk, the method is ratio")
     # A bad test prior or alpha fails before the work.
     Condition(options.prior or 0.5, options.test_prior, options.alpha)
     with _cluster_of(options):
@@ -473,7 +491,7 @@ def _cluster_of(options: argparse.Namespace) -> Iterator[Any]:
         return
     data = options.data if isinstance(options.data, list) else [options.data]
     if not all(map(is_parquet, data)):
-        raise CommandError(f"cluster needs data in Parquet, {data[0]} is not")
+        raise CommandError(f"--cluster needs data in Parquet, {data[0]} is not")
     with connected(options.cluster) as client:
         check_workers(client)
         yield client
@@ -481,7 +499,7 @@ def _cluster_of(options: argparse.Namespace) -> Iterator[Any]:
 
 def _predict(options: argparse.Namespace) -> int:
     if options.cluster is not None and options.out is None:
-        raise CommandError("cluster needs --out, a folder to write")
+        raise CommandError("--cluster needs --out, a folder to write")
     if options.out is not None:
         _check_out(options.out, [options.model, options.data], folder=options.cluster is not None)
     for name in options.keep:
@@ -589,15 +607,15 @@ def _test_prior(options: argparse.Namespace, model: _Model, client: Any = None) 
         return options.test_prior
     if not isinstance(classifier, DensityRatioClassifier):
         raise CommandError(
-            f"test-prior: {options.model} is of --method risk and holds for one test prior alone"
+            f"--test-prior: {options.model} is of --method risk and holds for one test prior alone"
         )
     if not hasattr(classifier, "ratio_sums_"):
         raise CommandError(
-            f"test-prior: {options.model} is of an older release, which kept too little to "
+            f"--test-prior: {options.model} is of an older release, which kept too little to "
             "estimate it: fit it again"
         )
     if not (os.path.isfile(options.data) or is_parquet(options.data)):
-        raise CommandError(f"test-prior: {options.data} is read twice and must be a file")
+        raise CommandError(f"--test-prior: {options.data} is read twice and must be a file")
     with _stage("estimating the test prior"):
         if client is None:
             sums = sums_of_blocks(model.estimator, _opened(options).blocks)
@@ -699,10 +717,7 @@ def _samples(options: argparse.Namespace) -> Samples:
     if any(map(is_parquet, paths)):
         return _parquet_samples(options)
     tables = [column_names(path) for path in paths]
-    for name in options.drop:
-        if name == label or not any(name in names for names in tables):
-            reason = "is the label" if name == label else missing_column(name, tables[0])
-            raise CommandError(f"drop: {paths[0]} {reason}")
+    check_drop(paths[0], options.drop, label, tables)
     features = [
         [name for name in names if name != label and name not in options.drop] for names in tables
     ]

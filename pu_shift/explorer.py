@@ -49,9 +49,10 @@ def ratio_classifier_of(estimator: Any) -> DensityRatioClassifier:
 
 def training_posterior(estimator: Any, X: Any) -> np.ndarray:
     """Return the posterior at the training prior of each row, whatever the condition is now."""
+    classifier = classifier_of(estimator)
     probability = estimator.predict_proba(X)[:, 1]
     # After the probabilities: the test prior may be found in these rows.
-    condition = classifier_of(estimator).condition
+    condition = classifier.condition
     return shift_posterior(probability, condition.test_prior, condition.prior)
 
 

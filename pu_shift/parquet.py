@@ -23,6 +23,7 @@ from pu_shift.row_files import (
     BLOCK_CELLS,
     Block,
     DataError,
+    check_drop,
     check_finite,
     missing_column,
     one_line,
@@ -237,10 +238,7 @@ def open_samples(
 def _features(tables: Sequence[ParquetRows], label: str | None, drop: Sequence[str]) -> list[str]:
     """Return the names of the features, if the tables have them and what else is named."""
     first, last = tables[0], tables[-1]
-    for name in drop:
-        if name == label or not any(name in table.names for table in tables):
-            reason = "is the label" if name == label else missing_column(name, first.names)
-            raise DataError(f"drop: {first.path} {reason}")
+    check_drop(first.path, drop, label, [table.names for table in tables])
     if label is not None and label not in first.names:
         raise DataError(f"label: {first.path} {missing_column(label, first.names)}")
     if label is not None and not _is_number(first.schema.field(label).type):

@@ -14,11 +14,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pu_shift._checks import positive, positive_int
+from pu_shift.candidates import check_grid
 from pu_shift.explorer import classifier_of, ratio_classifier_of, training_posterior
 from pu_shift.priors import Condition
 
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#777777"
-_TEST_PRIORS = np.linspace(0.01, 0.99, 99)
 
 
 class ThresholdDisplay:
@@ -55,7 +55,7 @@ class ThresholdDisplay:
         self,
         condition: Condition,
         test_priors: np.ndarray,
-        alphas: Sequence[float],
+        alphas: np.ndarray,
         thresholds: np.ndarray,
     ) -> None:
         self.condition = condition
@@ -69,7 +69,7 @@ class ThresholdDisplay:
         estimator: Any,
         *,
         test_priors: Any = None,
-        alphas: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9),
+        alphas: float | Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9),
         ax: Any = None,
     ) -> ThresholdDisplay:
         """Compute the thresholds of a classifier and draw them.
@@ -91,12 +91,13 @@ class ThresholdDisplay:
             The display.
         """
         condition = ratio_classifier_of(estimator).condition
-        test_priors = _TEST_PRIORS if test_priors is None else np.asarray(test_priors, dtype=float)
+        test_priors = _test_priors(test_priors)
+        levels = check_grid("alphas", alphas, allow_zero=True)
         thresholds = [
             [Condition(condition.prior, prior, alpha).alpha_unif for prior in test_priors]
-            for alpha in alphas
+            for alpha in levels
         ]
-        return cls(condition, test_priors, alphas, np.array(thresholds)).plot(ax)
+        return cls(condition, test_priors, levels, np.array(thresholds)).plot(ax)
 
     def plot(self, ax: Any = None) -> ThresholdDisplay:
         """Draw the curves.
@@ -219,7 +220,7 @@ class CostDisplay:
         false_positive = positive("false_positive", false_positive)
         false_negative = positive("false_negative", false_negative)
         alpha = false_positive / (false_positive + false_negative)
-        test_priors = _TEST_PRIORS if test_priors is None else np.asarray(test_priors, dtype=float)
+        test_priors = _test_priors(test_priors)
         posterior = training_posterior(estimator, X)
         moved = [Condition(own.prior, prior, alpha).alpha_unif for prior in test_priors]
         unmoved = Condition(own.prior, alpha=alpha).alpha_unif
@@ -469,6 +470,11 @@ class PosteriorDisplay:
         )
         self.ax_.legend()
         return self
+
+
+def _test_priors(given: Any) -> np.ndarray:
+    values = np.linspace(0.01, 0.99, 99) if given is None else given
+    return check_grid("test_priors", values, allow_zero=True)
 
 
 def _axes(ax: Any) -> tuple[Any, Any]:

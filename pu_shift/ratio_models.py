@@ -53,6 +53,7 @@ from pu_shift.ulsif import KLIEP, ULSIF, DensityRatio, GridEdgeWarning
 NYSTROEM_WIDTHS = {"nystroem": 0.5, "nystroem_wide": 1.0}
 CANDIDATES = ("ulsif", "kliep", "linear", *NYSTROEM_WIDTHS, "boosting")
 AUTO = ("ulsif", "linear", *NYSTROEM_WIDTHS, "boosting")
+KERNELS = frozenset(("ulsif", "kliep"))
 # Those that a model file can hold: they are sums of basis functions.
 PLAIN = tuple(name for name in AUTO if name != "boosting")
 # Rows that the kernel features of one candidate, and the held-out scores, are made of at most.
@@ -61,6 +62,8 @@ MAX_KERNEL_ROWS, MAX_SCORED_ROWS = 50_000, 20_000
 # they see samples that are not large.
 BATCH_ROWS, MAX_PASSES = 4096, 20
 LARGEST_LOG = 30.0
+# Up to so many cells, waiting for other threads takes trees longer than the work.
+MAX_CELLS_ALONE = 1_000_000
 
 
 def default_centers(n: int) -> int:
@@ -251,6 +254,30 @@ class RatioAverage:
         )
 
 
+@dataclass(frozen=True)
+class CrossFit:
+    """Candidates that were fitted without a fold, and what they say of rows of that fold.
+
+    New rows and rows of the fold are alike to them, which they are not to the final ratio: so
+    that a test can compare the two. The score is the weighted mean of the logarithms.
+    """
+
+    ratios: tuple[tuple[Any, ...], ...]  # of each candidate, without each fold
+    weights: np.ndarray
+    scores: tuple[np.ndarray, ...]  # of P and of U
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """Return the (folds, n) scores of rows that none of the candidates has seen."""
+        used = [of_item for of_item, weight in zip(self.ratios, self.weights) if weight > 0.0]
+        values = np.array([[ratio(X) for ratio in of_item] for of_item in used])
+        return mean_log(self.weights[self.weights > 0.0], values)
+
+
+def mean_log(weights: np.ndarray, ratios: np.ndarray) -> np.ndarray:
+    """Return the weighted mean over candidates of the logarithms, none of them extreme."""
+    return np.tensordot(weights, np.log(np.clip(ratios, 0.01, 100.0)), axes=1)
+
+
 def check_candidates(estimator: Any) -> dict[str, Any]:
     """Return the candidates by name: a name's value is itself, that of a classifier the classifier.
 
@@ -277,9 +304,29 @@ def check_candidates(estimator: Any) -> dict[str, Any]:
                 "CalibratedClassifierCV gives it one"
             )
         else:
-            names.append(type(item).__name__)
+            same = sum(type(other) is type(item) for other in wanted[: len(names)])
+            names.append(type(item).__name__ + (f"-{same + 1}" if same else ""))
     distinct("estimator", names)
     return dict(zip(names, wanted))
+
+
+def takes(item: Any) -> tuple[bool, bool]:
+    """Return whether a candidate takes sparse rows, and missing values, as far as it says."""
+    if isinstance(item, str):
+        return item == "linear", False
+    try:
+        from sklearn.utils import get_tags
+    except ImportError:  # scikit-learn before 1.6
+        from sklearn.utils._tags import _safe_tags
+
+        return True, bool(_safe_tags(item, "allow_nan"))
+    tags = get_tags(item).input_tags
+    return tags.sparse, tags.allow_nan
+
+
+def lets_gaps_in(item: Any) -> bool:
+    """Return whether a candidate may take missing values; the first step of a pipeline decides."""
+    return takes(item[0] if isinstance(item, Pipeline) else item)[1]
 
 
 def for_sparse(candidates: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
@@ -312,7 +359,7 @@ class _Fitter:
             return _fit_classifier(clone(item), X_p, X_u, fit_params)
         if item == "boosting":
             return _fit_classifier(_boosting(self._number()), X_p, X_u, {})
-        if item in ("ulsif", "kliep"):
+        if item in KERNELS:
             return self._kernel_ratio(item, X_p, X_u, like)
         if item in NYSTROEM_WIDTHS:
             X_p, X_u = _at_most(MAX_KERNEL_ROWS, X_p, X_u, child(self.seed, 1))[:2]
@@ -397,7 +444,7 @@ def fit_average(
     device: Any = None,
     n_jobs: int | None = None,
     seed: Seed = 0,
-) -> tuple[RatioAverage, dict[str, dict[str, float]], tuple[np.ndarray, ...]]:
+) -> tuple[RatioAverage, dict[str, dict[str, float]], tuple[np.ndarray, ...], CrossFit]:
     r"""Fit candidates of p_p/p_u, calibrate each on held-out rows, and average them.
 
     Each candidate is fitted to all rows and, for its held-out values, once without each fold.
@@ -428,16 +475,16 @@ def fit_average(
 
     Returns
     -------
-    tuple of RatioAverage, dict and tuple
-        The average, ``{name: {'score': J, 'weight': w}}``, and the average's held-out values
-        of P and of U.
+    tuple of RatioAverage, dict, tuple and CrossFit
+        The average, ``{name: {'score': J, 'weight': w}}``, the average's held-out values of P
+        and of U, and the candidates of the folds.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X_p, X_u = rng.normal(1.0, 1.0, (200, 1)), rng.normal(0.0, 1.5, (800, 1))
     >>> both = check_candidates(["linear", "nystroem"])
-    >>> ratio, scores, held_out = fit_average(X_p, X_u, both, prior=0.4)
+    >>> ratio, scores, *_ = fit_average(X_p, X_u, both, prior=0.4)
     >>> bool(ratio(np.array([[1.0]]))[0] > 1.0 > ratio(np.array([[-2.0]]))[0]), sorted(scores)
     (True, ['linear', 'nystroem'])
     """
@@ -445,6 +492,9 @@ def fit_average(
     fit_params = {} if fit_params is None else fit_params
     fitter, n_folds = _Fitter(device, n_folds, seed), min(n_folds, X_p.shape[0], X_u.shape[0])
     run = Parallel(n_jobs=n_jobs)
+    cells = X_p.shape[1] * (X_p.shape[0] + X_u.shape[0])
+    # On one thread of BLAS: more would change the rounding with the number of jobs.
+    alone = partial(_alone, "blas" if cells > MAX_CELLS_ALONE else None)
     streamed = in_blocks(X_p, X_u)
     samples, places = [X_p, X_u], None
     if streamed:
@@ -460,25 +510,27 @@ def fit_average(
     ]
     ratios: dict[str, Any] = {}
     held_out: dict[str, Any] = {}
+    of_folds: dict[str, Any] = {}
     if places is not None:
         scored = _Scored(rows, [part[chosen] for part, chosen in zip(places, kept)], folds)
         for name, item in candidates.items():
             if not isinstance(item, str):
                 found = _fit_stream(item, X_p, X_u, samples, scored, n_folds, child(seed, 6))
-                ratios[name], held_out[name] = found
+                ratios[name], of_folds[name], held_out[name] = found
             elif item == "ulsif":
                 ratios[name] = fitter(item, X_p, X_u, {})
     rest = {name: item for name, item in candidates.items() if name not in ratios}
-    fits = run(delayed(_alone)(fitter, item, *samples, fit_params) for item in rest.values())
+    fits = run(delayed(alone)(fitter, item, *samples, fit_params) for item in rest.values())
     ratios.update(zip(rest, fits))
     rest = {name: item for name, item in candidates.items() if name not in held_out}
     parts_of = run(
-        delayed(_alone)(_held_out, fitter, item, rows, folds, fold, params, ratios[name])
+        delayed(alone)(_held_out, fitter, item, rows, folds, fold, params, ratios[name])
         for name, item in rest.items()
         for fold in range(n_folds)
     )
     for k, name in enumerate(rest):
-        held_out[name] = _by_fold(parts_of[k * n_folds : (k + 1) * n_folds], folds)
+        of_folds[name], values = zip(*parts_of[k * n_folds : (k + 1) * n_folds])
+        held_out[name] = _by_fold(values, folds)
     low, high = ratio_bounds(prior)
     calibrations, cut, values_of = [], [], []
     for name in candidates:
@@ -494,12 +546,18 @@ def fit_average(
         for name, parts, weight in zip(candidates, cut, weights)
     }
     held_out_average = tuple(weights @ np.stack(parts) for parts in zip(*values_of))
-    return average, scores, held_out_average
+    raw = zip(*(held_out[name] for name in candidates))
+    cross_fit = CrossFit(
+        tuple(tuple(of_folds[name]) for name in candidates),
+        weights,
+        tuple(mean_log(weights, np.stack(parts)) for parts in raw),
+    )
+    return average, scores, held_out_average, cross_fit
 
 
-def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call with BLAS on one thread: more would change the rounding with the number of jobs."""
-    with threadpool_limits(1, "blas"):
+def _alone(library: str | None, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call with a library, or all of them, on one thread."""
+    with threadpool_limits(1, library):
         return function(*arguments)
 
 
@@ -511,8 +569,8 @@ def _held_out(
     fold: int,
     fit_params: Mapping[str, Any],
     like: Any,
-) -> list[np.ndarray]:
-    """Fit a candidate without a fold and return its values there, of P and of U."""
+) -> tuple[Any, list[np.ndarray]]:
+    """Fit a candidate without a fold, and return it with its values there, of P and of U."""
     kept = [of_fold != fold for of_fold in folds]
     params = {
         name: tuple(part[keep] for part, keep in zip(parts, kept))
@@ -520,7 +578,7 @@ def _held_out(
     }
     X_p, X_u = (X[keep] for X, keep in zip(rows, kept))
     ratio = fitter(item, X_p, X_u, params, like)
-    return [np.asarray(ratio(X[~keep]), dtype=np.float64) for X, keep in zip(rows, kept)]
+    return ratio, [np.asarray(ratio(X[~keep]), dtype=np.float64) for X, keep in zip(rows, kept)]
 
 
 def _by_fold(
@@ -572,11 +630,11 @@ def _fit_stream(
     scored: _Scored,
     n_folds: int,
     seed: Seed,
-) -> tuple[ClassifierRatio, list[np.ndarray]]:
+) -> tuple[ClassifierRatio, list[ClassifierRatio], list[np.ndarray]]:
     """Train by partial_fit on as many rows of P as of U at a time, also without each fold.
 
-    Steps of a pipeline before the last are fitted to the samples. Returned are the ratio and
-    its values at the scored rows, each by the classifier that has not seen the row.
+    Steps of a pipeline before the last are fitted to the samples. Returned are the ratio, those
+    without a fold, and their values at the scored rows of it.
     """
     before, X = None, _joined(*samples)[0]
     if isinstance(item, Pipeline) and len(item) > 1:
@@ -598,7 +656,7 @@ def _fit_stream(
         [ratio(X[of_rows == fold]) for X, of_rows in zip(scored.rows, scored.folds)]
         for fold, ratio in enumerate(ratios[:-1])
     ]
-    return ratios[-1], _by_fold(parts_of, scored.folds)
+    return ratios[-1], ratios[:-1], _by_fold(parts_of, scored.folds)
 
 
 def _paired(X_p: Any, X_u: Any, scored: _Scored) -> Iterator[Any]:

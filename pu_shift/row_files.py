@@ -12,12 +12,14 @@ import gzip
 import io
 import lzma
 import os
+import re
 import struct
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial
 from itertools import chain, dropwhile, islice, repeat
 from operator import methodcaller
@@ -325,16 +327,34 @@ class Table:
 def wrong_cell(row: int, column: Any, found: Any) -> CellError:
     """Return the error for a cell that is no number; the column by its name or from 1."""
     found = found[:100] if isinstance(found, str) else found
-    above = f", above {LARGEST:g}" if isinstance(found, float) and np.isfinite(found) else ""
+    hint = ""
+    if isinstance(found, float) and np.isfinite(found):
+        hint = f", above {LARGEST:g}"
+    elif isinstance(found, str) and re.fullmatch(r"[-+]?\d*,\d+", found.strip()):
+        hint = " (decimals need a point, not a comma)"
     return CellError(
-        f"needs a finite number in row {row} of column {shown(column)}, found {shown(found)}{above}"
+        f"needs a finite number in row {row} of column {shown(column)}, found {shown(found)}{hint}"
     )
 
 
 def missing_column(name: str, names: Sequence[str]) -> DataError:
     """Return the error for a column that a table with other names has not."""
-    hint = separator_hint(names) or f", its columns are {shown(list(names))}"
-    return DataError(f"has no column {shown(name)}{hint}")
+    close = get_close_matches(name, names, 1, 0.85)
+    hint = f", did you mean {shown(close[0])}?" if close else separator_hint(names)
+    return DataError(
+        f"has no column {shown(name)}{hint or f', its columns are {shown(list(names))}'}"
+    )
+
+
+def check_drop(
+    path: str, drop: Sequence[str], label: str | None, tables: Sequence[Sequence[str]]
+) -> None:
+    """Refuse to leave out the label, or a column that none of the tables has."""
+    for name in drop:
+        if name == label:
+            raise DataError(f"drop: {path} needs its label {shown(name)}")
+        if not any(name in names for names in tables):
+            raise DataError(f"drop: {path} {missing_column(name, tables[0])}")
 
 
 def separator_hint(names: Sequence[str]) -> str:

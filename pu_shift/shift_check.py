@@ -12,22 +12,22 @@ for some θ. If no θ fits, the classes themselves have changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.stats import mannwhitneyu
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import open_unit, positive_int, shown
 from pu_shift._seeds import Seed, child
-from pu_shift.classifiers import DensityRatioClassifier
+from pu_shift.classifiers import DensityRatioClassifier, validated
 from pu_shift.kernels import as_rows
 
-N_BINS, N_THETAS = 100, 101
+N_BINS, N_THETAS, N_STEPS = 100, 101, 200
 # Rows of each sample that the classifier of old against new rows is made of.
 MAX_ROWS = 5000
 
@@ -79,15 +79,16 @@ def check_shift(
 ) -> ShiftCheck:
     r"""Test whether new rows are a mixture of the two classes: a shift of priors alone.
 
-    The mixture whose ratios are distributed most like those of the new rows is found,
+    Scores by ratios that have seen neither kind of rows compare the new rows with those of P
+    and U. The mixture whose scores are distributed most like those of the new rows is found,
 
     .. math:: D = \min_\theta \sup_r \left|F_\mathrm{new}(r) - (1 - \theta)F_\mathrm{u}(r)
               - \theta F_\mathrm{p}(r)\right|,
 
-    and a bootstrap from that mixture tells how large D is by chance. Ratios see only what
-    matters to decisions; with ``X_p`` and ``X_u`` a classifier also tries to tell the new rows
-    from rows drawn of the mixture, by all features (and the two p-values are combined by
-    Bonferroni's rule).
+    and a bootstrap from that mixture tells how large D is by chance. Scores see only what
+    matters to decisions; with ``X_p`` and ``X_u`` trees that are trained on half of the rows also
+    try to tell the new rows from the mixture in the other half, by all features (and the two
+    p-values are combined by Bonferroni's rule).
 
     Parameters
     ----------
@@ -96,9 +97,9 @@ def check_shift(
     X_new
         (n, d) rows to classify; at least 20.
     X_p, X_u
-        The rows it was fitted to. They may be left out when the classifier keeps held-out
-        ratios, as it does unless ``estimator`` is ``'ulsif'`` or ``'kliep'`` or it was loaded
-        from a file.
+        The rows it was fitted to. They may be left out when the classifier keeps its candidates
+        without a fold (``cross_fit_``), as it does unless ``estimator`` is ``'ulsif'`` or
+        ``'kliep'`` or it was loaded from a file; then half of these rows fit another one.
     level
         The share of false alarms to accept.
     n_bootstrap
@@ -127,19 +128,21 @@ def check_shift(
     prior = _prior_of(classifier)
     if (X_p is None) != (X_u is None):
         raise ValueError("X_p and X_u must be given together")
-    new = _p_over_u(classifier, "X_new", X_new)
-    if len(new) < 20:
-        raise ValueError(f"X_new must have at least 20 rows, got {len(new)}")
-    counts = _counts(*_reference(classifier, X_p, X_u), new)
+    check_is_fitted(classifier, "ratio_")
+    X_new = validated(classifier, X_new, name="X_new", reset=False)
+    if X_new.shape[0] < 20:
+        raise ValueError(f"X_new must have at least 20 rows, got {X_new.shape[0]}")
+    *reference, score = _scores(classifier, X_p, X_u, child(seed, 2))
+    new = score(X_new)
+    counts = _counts(*reference, new.ravel())
+    # Every row counts once, also when each fold has a score for it.
+    counts[-1] = counts[-1] * (new.shape[-1] / new.size)
     rng = np.random.default_rng(child(seed, 0))
     thetas = np.linspace(-prior / (1.0 - prior), 1.0, N_THETAS)
     theta, distance = (float(part[0]) for part in _fit([c[None] for c in counts], thetas))
-    p, u = (count / count.sum() for count in counts[:2])
-    # For theta below 0 sampling noise can make the difference of two densities negative.
-    mixture = np.maximum((1.0 - theta) * u + theta * p, 0.0)
     drawn = [
-        rng.multinomial(int(count.sum()), shares, n_bootstrap)
-        for count, shares in zip(counts, (p, u, mixture / mixture.sum()))
+        rng.multinomial(round(count.sum()), shares, n_bootstrap)
+        for count, shares in zip(counts, _mixtures(counts, prior, theta))
     ]
     by_chance = _fit(drawn, thetas)[1]
     p_value = (1.0 + (by_chance >= distance - 1e-12).sum()) / (n_bootstrap + 1.0)
@@ -186,7 +189,7 @@ def check_positives(
     (True, True)
     """
     prior = _prior_of(classifier)
-    p, u = _counts(*_reference(classifier, X_p, X_u))
+    p, u = _counts(*_scores(classifier, X_p, X_u, child(seed, 2))[:2])
     rng = np.random.default_rng(child(seed, 0))
 
     def excess(p: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -210,23 +213,30 @@ def _prior_of(classifier: Any) -> float:
     return classifier.condition.prior
 
 
-def _p_over_u(classifier: Any, name: str, X: Any) -> np.ndarray:
-    if not issparse(X):
-        as_rows(name, X)  # in one line, unlike scikit-learn's
-    ratio = classifier.predict_ratio(X)
-    return ratio if classifier.direction == "p/u" else 1.0 / np.maximum(ratio, 1e-12)
-
-
-def _reference(classifier: Any, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return ratios of the training rows P and U, held out if they are at hand."""
-    held_out = getattr(classifier, "held_out_", None)
-    if held_out is not None:
-        return held_out
+def _scores(
+    classifier: Any, X_p: Any, X_u: Any, seed: Seed
+) -> tuple[np.ndarray, np.ndarray, Callable[[Any], np.ndarray]]:
+    """Return scores of rows of P and of U by ratios that did not see them, and the score."""
+    found = getattr(classifier, "cross_fit_", None)
+    if found is not None:
+        return (*found.scores, found)
     if X_p is None or X_u is None:
         raise ValueError(
             "X_p and X_u must be given, for the classifier keeps no ratios of its own rows"
         )
-    return _p_over_u(classifier, "X_p", X_p), _p_over_u(classifier, "X_u", X_u)
+    rng = np.random.default_rng(seed)
+    halves = [
+        np.array_split(rng.permutation(as_rows(name, X)), 2)
+        for name, X in (("X_p", X_p), ("X_u", X_u))
+    ]
+    (fit_p, after_p), (fit_u, after_u) = halves
+    other = clone(classifier).set_params(prior=_prior_of(classifier)).fit_pu(fit_p, fit_u)
+
+    def score(X: Any) -> np.ndarray:
+        ratio = other.predict_ratio(X)
+        return ratio if other.direction == "p/u" else -ratio
+
+    return score(after_p), score(after_u), score
 
 
 def _counts(*ratios: np.ndarray) -> list[np.ndarray]:
@@ -251,8 +261,26 @@ def _fit(counts: Sequence[np.ndarray], thetas: np.ndarray) -> tuple[np.ndarray, 
     return thetas[best], distances[best, np.arange(len(best))]
 
 
+def _mixtures(counts: Sequence[np.ndarray], prior: float, theta: float) -> list[np.ndarray]:
+    """Return the likeliest shares of the bins in P, U and new rows if these are mixtures (EM).
+
+    (1 - theta) u + theta p of the shares that were seen would be negative in some bins.
+    """
+    weights = np.clip([1.0, prior, prior + theta * (1.0 - prior)], 0.0, 1.0)[:, None]
+    seen = np.array(counts, dtype=np.float64)
+    positive = np.where(weights == 1.0, 1.0, 0.5) * np.ones_like(seen)
+    for _ in range(N_STEPS):
+        p, n = (
+            part / np.maximum(part.sum(), 1e-12)
+            for part in ((seen * positive).sum(axis=0), (seen * (1.0 - positive)).sum(axis=0))
+        )
+        mixtures = weights * p + (1.0 - weights) * n
+        positive = weights * p / np.maximum(mixtures, 1e-300)
+    return [shares / shares.sum() for shares in mixtures]
+
+
 def _tell_apart(X_new: Any, X_p: Any, X_u: Any, theta: float, seed: Seed) -> float:
-    """p-value of the cross-validated scores of trees that tell one sample from a mixture.
+    """p-value of trees that tell one half of a sample from a mixture, having seen the other.
 
     For theta >= 0 new rows are a mixture of U and P; below, U is one of new rows and P.
     """
@@ -265,13 +293,13 @@ def _tell_apart(X_new: Any, X_p: Any, X_u: Any, theta: float, seed: Seed) -> flo
     # Without replacement: a row drawn twice would be known by heart.
     m = int(min(len(other) / max(1.0 - share, 1e-9), len(X_p) / max(share, 1e-9)))
     n_p = round(share * m)
-    mixture = np.concatenate([X_p[:n_p], other[: m - n_p]])
+    mixture = rng.permutation(np.concatenate([X_p[:n_p], other[: m - n_p]]))
     if len(mixture) < 20:
         return 1.0
-    X, is_one = np.concatenate([mixture, one]), np.repeat([0, 1], [len(mixture), len(one)])
+    (mixture, mixture_after), (one, one_after) = (np.array_split(X, 2) for X in (mixture, one))
     trees = HistGradientBoostingClassifier(
         max_iter=50, max_leaf_nodes=8, early_stopping=False, random_state=0
     )
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    scores = cross_val_predict(trees, X, is_one, cv=folds, method="predict_proba")[:, 1]
-    return float(mannwhitneyu(scores[is_one == 1], scores[is_one == 0], alternative="greater")[1])
+    trees.fit(np.concatenate([mixture, one]), np.repeat([0, 1], [len(mixture), len(one)]))
+    scores, others = (trees.predict_proba(X)[:, 1] for X in (one_after, mixture_after))
+    return float(mannwhitneyu(scores, others, alternative="greater").pvalue)

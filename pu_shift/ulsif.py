@@ -157,11 +157,10 @@ class DensityRatio:
         """
         X = as_rows("X", X, columns=self._n_columns)
         xp = array_namespace(X, self.coefficients)
-        coefficients = xp.astype(self.coefficients, X.dtype)
         parts = []
         for chunk in row_blocks(X, CHUNK_ROWS):
             ((_, features),) = self._features(chunk, [self.width])
-            parts.append(xp.matmul(features, coefficients))
+            parts.append(_weighted(features, self.coefficients))
         return xp.concat(parts) if len(parts) > 1 else parts[0]
 
     __call__ = predict
@@ -191,13 +190,12 @@ class DensityRatio:
 
     def _by_fold(self, X: Any, folds: Folds, coefficients: Any) -> Any:
         xp = array_namespace(X)
-        coefficients = xp.astype(coefficients, X.dtype)
         own = beside(np.eye(self.n_folds)[folds.of_rows(0, X.shape[0])], coefficients)
         parts, start = [], 0
         for chunk in row_blocks(X, CHUNK_ROWS):
             ((_, features),) = self._features(chunk, self.widths)
             stop = start + chunk.shape[0]
-            parts.append(xp.sum(xp.matmul(features, coefficients) * own[start:stop, :], axis=1))
+            parts.append(xp.sum(_weighted(features, coefficients) * own[start:stop, :], axis=1))
             start = stop
         return xp.concat(parts)
 
@@ -604,6 +602,15 @@ class KLIEP(DensityRatio):
         train = beside(training_weights(folds, self.n_folds, np.float64)[:, :-1], means)
         beta = _em(components, train, self.tolerance, self.max_iterations)
         return _over(beta, means[:, None])
+
+
+def _weighted(features: Any, coefficients: Any) -> Any:
+    """Features @ coefficients, in the features' precision if it can hold the coefficients."""
+    xp = array_namespace(features)
+    if float(xp.max(xp.abs(coefficients))) < 1e-4 * float(xp.finfo(features.dtype).max):
+        return xp.matmul(features, xp.astype(coefficients, features.dtype))
+    # KLIEP's are large at centres that the denominator hardly reaches.
+    return xp.matmul(xp.astype(features, xp.float64), coefficients)
 
 
 def _over(values: Any, means: Any) -> Any:

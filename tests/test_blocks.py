@@ -255,7 +255,7 @@ def with_nan(X):
         ),
         (lambda X: RowBlocks([X, X[:, :2]]), {}, "^X_u must have 3 columns in every block, bl"),
         (lambda X: RowBlocks([X, [["a", 1, 2]]]), {}, "^X_u must hold numbers, block 1 does not$"),
-        (lambda X: da.from_array(X[:, :2], (90, 2)), {}, "^X has 2 features, but Dens"),
+        (lambda X: da.from_array(X[:, :2], (90, 2)), {}, "^X_u has 2 features, but Dens"),
         (lambda X: da.from_array(X[:, 0], 90), {}, "^X_u must be a matrix of rows, got "),
         (lambda X: RowBlocks([X[:0]]), {}, "^X_u must have at least one row$"),
         (RowBlocks, {"selection": "loo"}, "^selection must be 'kfold' for rows that come in bl"),

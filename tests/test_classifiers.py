@@ -11,6 +11,7 @@ from scipy.stats import norm
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -63,6 +64,13 @@ def ratio():
         DensityRatioClassifier(estimator="ulsif"),
         DensityRatioClassifier(prior=0.5),
         DensityRatioClassifier(prior=0.5, estimator=LogisticRegression()),
+        DensityRatioClassifier(
+            prior=0.5, estimator=HistGradientBoostingClassifier(max_iter=9, min_samples_leaf=2)
+        ),
+        DensityRatioClassifier(
+            prior=0.5, estimator=make_pipeline(StandardScaler(), LogisticRegression())
+        ),
+        DensityRatioClassifier(prior=0.5, estimator=["linear", "nystroem"]),
         DensityRatioClassifier(prior=0.5, direction="u/p", basis="linear"),
         RiskMinimizationClassifier(prior=0.5, n_steps=50),
         RiskMinimizationClassifier(prior=0.5, n_steps=10, loss="double_hinge", basis="gaussian"),
@@ -129,7 +137,7 @@ def test_score_knows_every_spelling_of_negative(ratio):
         ([1, 1, 1, 1], "y must hold two classes.*got \\[1\\]"),
         ([0, -1, 0, -1], "y must hold two classes.*got \\[-1, 0\\]"),
         ([0, 1, 2, 1], "Only binary classification.*multiclass.*got 3 classes"),
-        ([0, 0, 0, 1], "X must have at least 2 positive and 2 unlabelled rows, got 1 and 3"),
+        ([0, 0, 0, 1], "X must have at least 3 positive and 3 unlabelled rows, got 1 and 3"),
     ],
 )
 def test_labels_that_are_no_pu_labels_are_refused(labels, message):
@@ -535,6 +543,23 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
 def test_bad_parameters_are_named_in_one_line(classifier, message):
     with pytest.raises(ValueError, match=f"^{message}") as error:
         classifier.fit_pu(X_P, X_U)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.array([1.0, 2.0]), "X_u: Expected 2D array, got 1D array instead: Reshape your data"),
+        (np.array([[1.0], [np.nan]]), "Input X_u contains NaN: impute missing values"),
+        (np.array([[1.0], [np.inf]]), "Input X_u contains infinity"),
+        (np.array([[1.0, 2.0]]), "X_u has 2 features, but"),
+        (np.array([["red"]]), "X_u: could not convert string"),
+    ],
+)
+@pytest.mark.parametrize("kind", [DensityRatioClassifier, RiskMinimizationClassifier])
+def test_bad_rows_are_named_in_one_line(kind, X, message):
+    with pytest.raises(ValueError, match=f"^{message}") as error:
+        kind(PRIOR).fit_pu(X_P, X)
     assert "\n" not in str(error.value)
 
 

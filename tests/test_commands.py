@@ -190,7 +190,7 @@ FIT = "fit data.csv --label labelled --out never.npz"
         (f"{FIT} --drop id", "in row 1 of column 'town', found 'Kyoto'; --prepare takes words"),
         (f"{FIT} --prepare", "data: column 'id' has 480 different words, more than 50: a name or"),
         (f"{FIT} --drop ID", "drop: data.csv has no column 'ID', its columns are ['id', 'size', "),
-        (f"{FIT} --drop labelled", "drop: data.csv is the label"),
+        (f"{FIT} --drop labelled", "error: --drop: data.csv needs its label"),
         ("fit bars.csv --label y --out never.npz", "must be separated by commas, semicolons or"),
         ("fit bars.csv bars.csv --out never.npz", "its only one is 'a|y': columns must be sep"),
         ("fit yes.csv --label y --out never.npz", "0 or -1 for unlabelled rows, found 'yes'"),
@@ -198,7 +198,7 @@ FIT = "fit data.csv --label labelled --out never.npz"
         ("fit gap.csv --label y --prepare --out never.npz", "0 or -1 for unlabelled rows, found n"),
         ("fit void.csv --label y --prepare --out never.npz", "data: column 'a' has no values"),
         ("fit few.csv --label y --out never.npz", "data: the positive rows must"),
-        ("fit few.csv --label y --prior 0.3 --out never.npz", "data must have at least 2 positive"),
+        ("fit few.csv --label y --prior 0.3 --out never.npz", "data must have at least 3 positive"),
         (f"{FIT} --drop id --prepare --prior 2", "error: --prior must lie strictly between 0 and"),
         (f"{FIT} --drop id --prepare --test-prior 2", "error: --test-prior must lie strictly"),
         (f"{FIT} --drop id --prepare --prior 0.3 --seed -1", "error: --seed must be"),
@@ -207,6 +207,25 @@ FIT = "fit data.csv --label labelled --out never.npz"
         ("predict model.npz words.csv", "in row 2 of column 'size', found 'large'"),
         ("predict model.npz bars.csv", "has no column 'size', its only one is 'a|y': columns"),
         ("predict model.npz new.csv --keep name", "has no column 'name', its columns are ['id'"),
+        (
+            "fit data.csv --label labeled --out never.npz",
+            "--label: data.csv has no column 'labeled', did",
+        ),
+        ("fit comma.csv --label y --out never.npz", "found '1,5' (decimals need a point, not a c"),
+        (
+            "fit words.csv --label town --prior x --out never.npz",
+            "error: argument --prior: invalid",
+        ),
+        (
+            "fit data.csv --label labelled --prepare --drop id --seed -1 --out never.npz",
+            "--seed must be an integer >= 0, ",
+        ),
+        (
+            "fit names.csv --label y --prepare --out never.npz",
+            "is no feature, leave it out by --drop",
+        ),
+        ("predict gone.npz new.csv", "error: model must be a model file, got 'gone.npz'"),
+        ("", "error: the following arguments are required: COMMAND; see 'pu-shift --help'"),
         ("predict model.npz new.csv --keep id --keep id", "--keep must be distinct, got 'id' twi"),
         ("predict ratio.npz new.npy --keep id", "data: new.npy has no column 'id', it is a matr"),
         ("predict model.npz new.csv --keep label", "keep: the output has a column 'label' of its"),
@@ -224,6 +243,8 @@ FIT = "fit data.csv --label labelled --out never.npz"
 )
 def test_what_is_wrong_is_said_in_the_words_of_the_command_line(files, run, command, message):
     (files / "bars.csv").write_text("a|y\n1|0\n2|1\n")
+    (files / "comma.csv").write_text("a;y\n1,5;0\n2,5;1\n")
+    (files / "names.csv").write_text("a,y\n" + "".join(f"name {i},{i % 2}\n" for i in range(60)))
     (files / "yes.csv").write_text("a,y\n1,yes\n2,1\n")
     (files / "gap.csv").write_text("a,y\n1,\n2,1\n")
     (files / "void.csv").write_text("a,y\n,0\n,1\n")

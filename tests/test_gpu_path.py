@@ -125,7 +125,7 @@ from pathlib import Path
 
 gpu, folder = sys.argv[1:]
 data = Path(folder, "data.csv")
-data.write_text("a,s\\n1,1\\n2,1\\n3,0\\n4,0\\n")
+data.write_text("a,s\\n1,1\\n2,1\\n3,1\\n4,0\\n5,0\\n6,0\\n")
 scripts = sorted(Path("experiments").glob("*.py"))
 run = {f"{path}": [] for path in scripts if "__main__" in path.read_text()}
 # Read results and compute next to nothing: no --gpu.

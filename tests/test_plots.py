@@ -157,3 +157,13 @@ def test_bad_input_is_named(ratio, risk, data):
             ReliabilityDisplay.from_estimator(ratio, X, labels)
     with pytest.raises(ValueError, match="test_prior must lie strictly between 0 and 1"):
         ThresholdDisplay.from_estimator(ratio, test_priors=[0.0, 0.5])
+    for options in ({"test_priors": []}, {"alphas": []}):
+        with pytest.raises(ValueError, match="must be a non-empty sequence of numbers"):
+            ThresholdDisplay.from_estimator(ratio, **options)
+    with pytest.raises(ValueError, match="estimator must be a classifier of pu_shift"):
+        PosteriorDisplay.from_estimator(3, X_u)
+
+
+def test_a_single_prior_and_alpha_are_a_point(ratio):
+    display = ThresholdDisplay.from_estimator(ratio, test_priors=0.4, alphas=0.2)
+    assert display.thresholds.shape == (1, 1)

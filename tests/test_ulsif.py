@@ -388,6 +388,15 @@ def test_kliep_selection_is_held_out_likelihood():
     assert np.isnan(ratio.lam)
 
 
+def test_kliep_of_samples_that_hardly_overlap_is_finite_in_float32():
+    nu, de = np.array([[0.0], [0.1]], np.float32), np.array([[13.4], [30.0]], np.float32)
+    ratio = KLIEP(nu, de, widths=1.0)
+    assert np.abs(ratio.coefficients).max() > float(np.finfo(np.float32).max)
+    assert np.isfinite(ratio(nu)).all()
+    # What KLIEP is held to: the mean over the denominator's rows is 1.
+    assert ratio(de).mean() == pytest.approx(1.0, rel=1e-4)
+
+
 def test_kliep_too_narrow():
     with pytest.raises(ValueError, match=r"\Awidths: 1e-05 is too narrow[^\n]*\Z"):
         KLIEP(NU, DE, centers=CENTERS, widths=1e-5)
