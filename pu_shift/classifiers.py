@@ -651,6 +651,8 @@ class DensityRatioClassifier(_PUClassifier):
 
     def _settled(self, X: Any) -> Any:
         settled = copy.copy(self)
+        # Predictions do not need them, and what is sent to workers should be small.
+        settled.held_out_ = settled.cross_fit_ = None
         if self.test_prior == "estimate":
             self.test_prior_ = estimate_from_sums(self, test_sums(self, X))
             settled.test_prior = self.test_prior_.test_prior
