@@ -153,5 +153,5 @@ def plot(results: dict[str, Any], path: Path) -> None:
         right.set_yscale("log")
         right.set_xlabel("unlabelled rows, or candidates")
         right.set_ylabel("seconds")
-        right.legend(fontsize=7)
+        right.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     figure.savefig(path, dpi=120)
