@@ -21,6 +21,7 @@ LAYERS = {
         "_moved",
         "_seeds",
         "_signals",
+        "_sklearn",
         "device",
     ),
     "theory": ("priors", "losses", "risks"),

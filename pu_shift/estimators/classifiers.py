@@ -54,6 +54,7 @@ from pu_shift._grids import (
     check_grid,
 )
 from pu_shift._seeds import Seed, as_seed, child
+from pu_shift._sklearn import fit_scaler
 from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
 from pu_shift.device import get_device, to_numpy
 from pu_shift.estimation.class_prior import estimate_prior
@@ -1102,9 +1103,8 @@ class RiskMinimizationClassifier(_PUClassifier):
         """Return the samples as they are trained on, and what new rows are standardised by."""
         if self.scaling is None or (self.scaling == "auto" and self.model is not None):
             return X_p, X_u, (None, None)
-        both = np.concatenate([X_p, X_u])
-        mean, scale = both.mean(axis=0), both.std(axis=0)
-        scale = np.where(scale > 0.0, scale, 1.0).astype(both.dtype)
+        scaler = fit_scaler(X_p, X_u)
+        mean, scale = (part.astype(X_p.dtype) for part in (scaler.mean_, scaler.scale_))
         fine = (scale >= 1 / 3) & (scale <= 3.0) & (np.abs(mean) <= 3.0)
         if self.scaling == "auto" and fine.all():
             return X_p, X_u, (None, None)

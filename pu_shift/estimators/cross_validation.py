@@ -17,6 +17,7 @@ import numpy as np
 from pu_shift._chainer import chainer
 from pu_shift._checks import one_of, shown
 from pu_shift._grids import training_weights
+from pu_shift._sklearn import last_step
 from pu_shift.device import to_numpy
 from pu_shift.losses import LOSSES, Loss
 from pu_shift.models import LinearModel
@@ -221,7 +222,8 @@ def _innermost(estimator: Any) -> Any:
     """Return the classifier inside of searches and pipelines."""
     if hasattr(estimator, "best_estimator_"):
         return _innermost(estimator.best_estimator_)
-    return _innermost(estimator[-1]) if hasattr(estimator, "steps") else estimator
+    last = last_step(estimator)
+    return estimator if last is estimator else _innermost(last)
 
 
 def _condition_of(estimator: Any) -> Condition:

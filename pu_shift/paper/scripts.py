@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import pandas as pd
 from tqdm import tqdm
 
+from pu_shift._checks import one_line
 from pu_shift._signals import exit_status
 from pu_shift.data import DataError
 from pu_shift.device import DeviceError
@@ -233,8 +234,7 @@ def fail(error: BaseException) -> int:
 
 def _one_line(error: BaseException) -> str:
     """Return a message in one line; some list what was tried, a line each."""
-    lines = (line.strip() for line in str(error).splitlines())
-    return "; ".join(line for line in lines if line)
+    return one_line(error, between="; ", most=4000)
 
 
 def progress(tasks: list[Task], finished: Iterator[Any]) -> Iterator[Any]:
