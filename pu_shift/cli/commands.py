@@ -27,11 +27,7 @@ from pu_shift.bigdata import in_blocks, survey_of
 from pu_shift.device import DeviceError
 from pu_shift.estimation.class_prior import PRIOR_METHODS, estimate_prior
 from pu_shift.estimation.test_prior import estimate_from_sums
-from pu_shift.estimators.classifiers import (
-    SURROGATES,
-    DensityRatioClassifier,
-    RiskMinimizationClassifier,
-)
+from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
 from pu_shift.files.models import load_model, save_model
 from pu_shift.files.parquet import SUFFIXES, ParquetRows, Samples, is_parquet, open_samples
@@ -57,6 +53,7 @@ from pu_shift.files.tables import (
     read_csv,
     separator_hint,
 )
+from pu_shift.losses import surrogates
 from pu_shift.priors import Condition
 from pu_shift.ratios.average import PLAIN
 from pu_shift.ratios.kernels import SCALE_CURE, at_most
@@ -287,7 +284,7 @@ def _fit_options(parser: argparse.ArgumentParser) -> None:
         "--method risk: that of the model (default: gaussian)",
     )
     parser.add_argument(
-        "--loss", choices=SURROGATES, help="of --method risk only (default: squared)"
+        "--loss", choices=surrogates(), help="of --method risk only (default: squared)"
     )
     parser.add_argument(
         "--non-negative", action="store_true", help="of --method risk only: non-negative correction"

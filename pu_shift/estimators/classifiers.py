@@ -68,7 +68,7 @@ from pu_shift.estimation.test_prior import (
     test_sums,
 )
 from pu_shift.estimators.cross_validation import cross_validate
-from pu_shift.losses import SURROGATES
+from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.ratios.average import (
@@ -1093,7 +1093,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         return classifiers
 
     def _check_options(self) -> None:
-        one_of("loss", self.loss, SURROGATES)
+        one_of("loss", self.loss, surrogates())
         one_of("basis", self.basis, BASES)
         one_of("correction", self.correction, ("auto", *CORRECTIONS))
         one_of("scaling", self.scaling, ("auto", "standard", None))
@@ -1115,7 +1115,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         shift = _as_shift(condition)
         self.model_, self.width_, self.lam_, scores, _ = fitted
         self.slope_, self.fallback_ = np.nan, False
-        if self.loss == "double_hinge":
+        if not get_loss(self.loss).is_proper:
             self.slope_ = _platt_slope(scores[0], scores[1], shift)
         if self.safe:
             self._guard(fitted, shift)
@@ -1164,11 +1164,10 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     def _become_constant(self, share: float) -> None:
         """Score every row by the constant of least risk, whose posterior is the share."""
-        odds = np.log(share / (1.0 - share))
-        value = {"logistic": odds, "double_hinge": np.sign(odds)}.get(self.loss, 2.0 * share - 1.0)
-        if self.loss == "double_hinge":
-            self.slope_ = max(abs(odds), 1e-12)
-        self.model_.W.array[...], self.model_.b.array[...] = 0.0, value
+        loss = get_loss(self.loss)
+        if not loss.is_proper:
+            self.slope_ = max(abs(np.log(share / (1.0 - share))), 1e-12)
+        self.model_.W.array[...], self.model_.b.array[...] = 0.0, loss.margin(share)
 
     def _correction(self, condition: Condition) -> str | None:
         """Return the correction that a condition is trained with."""
@@ -1296,12 +1295,7 @@ class RiskMinimizationClassifier(_PUClassifier):
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
         """Return the posterior at π_unif that the minimiser of the loss tells."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
-        if self.loss in ("squared", "modified_huber"):
-            posterior = np.clip(0.5 * (1.0 + scores), 0.0, 1.0)
-        else:
-            slope = self.slope_ if self.loss == "double_hinge" else 1.0
-            posterior = 0.5 * (1.0 + np.tanh(0.5 * slope * scores))
-        return posterior, self.condition_.prior_unif
+        return get_loss(self.loss).posterior(scores, self.slope_), self.condition_.prior_unif
 
 
 def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
