@@ -1,4 +1,4 @@
-"""Model files that a former release (0.2.0, version 2 of the file) wrote: they can be read for good."""
+"""Model files that release 0.2.0 wrote (version 2 of the format): they stay readable."""
 
 import json
 from pathlib import Path
