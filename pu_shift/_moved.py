@@ -17,7 +17,7 @@ MOVED = {
     "kernels": "ratios.kernels",
     "links": "models",
     "model_file": "files.models",
-    "model_selection": "estimators.cross_validation",
+    "model_selection": "evaluation.scorers",
     "preparation": "files.preparation",
     "ratio_models": "ratios.average",
     "shift_check": "estimation.shift_check",

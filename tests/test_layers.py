@@ -27,7 +27,7 @@ LAYERS = {
     ),
     "theory": ("priors", "losses", "risks"),
     "numerics": ("bigdata", "ratios", "models", "training"),
-    "learning": ("estimation", "estimators", "_api"),
+    "learning": ("estimation", "estimators", "evaluation", "_api"),
     "use": ("files", "explorer", "plots", "cli", "__main__"),
     "data": ("data",),
     "paper": ("paper",),

@@ -58,14 +58,13 @@ from pu_shift._sklearn import fit_scaler
 from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
 from pu_shift.device import get_device, to_numpy
 from pu_shift.estimation.class_prior import estimate_prior
+from pu_shift.estimation.sensitivity import Sensitivity, decision_sensitivity
 from pu_shift.estimation.test_prior import (
-    Sensitivity,
-    decision_sensitivity,
     estimate_from_sums,
     posterior_at,
-    squashed,
     sums_of,
     test_sums,
+    to_unit_interval,
 )
 from pu_shift.estimators.cross_validation import cross_validate
 from pu_shift.losses import get_loss, surrogates
@@ -329,7 +328,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on rows whose true classes are known.
 
-        Labels of PU data are no classes: select by :mod:`pu_shift.estimators.cross_validation`.
+        Labels of PU data are no classes: select by :mod:`pu_shift.evaluation.scorers`.
 
         Parameters
         ----------
@@ -627,7 +626,7 @@ class DensityRatioClassifier(_PUClassifier):
                 n_jobs=self.n_jobs,
                 seed=seed,
             )
-            sums = np.stack([sums_of(squashed(part, "p/u")) for part in self.held_out_])
+            sums = np.stack([sums_of(to_unit_interval(part, "p/u")) for part in self.held_out_])
         self.ratio_, self.ratio_sums_ = ratio, sums
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_, self.prior_ = self.direction, condition.prior
@@ -641,7 +640,9 @@ class DensityRatioClassifier(_PUClassifier):
             at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
         )
         parts = ratio.held_out(*(X_p, X_u)[::step], self._n_folds(X_p, X_u), seed)[::step]
-        return np.stack([sums_of(squashed(to_numpy(part), self.direction)) for part in parts])
+        return np.stack(
+            [sums_of(to_unit_interval(to_numpy(part), self.direction)) for part in parts]
+        )
 
     @property
     def _stated_test_prior(self) -> float | None:
@@ -663,7 +664,7 @@ class DensityRatioClassifier(_PUClassifier):
         """Ratios of rows whose test prior is estimated first, if it is to be."""
         ratio = self.predict_ratio(X)
         if self.test_prior == "estimate":
-            sums = sums_of(squashed(ratio, self.direction_))
+            sums = sums_of(to_unit_interval(ratio, self.direction_))
             self.test_prior_ = estimate_from_sums(self, sums)
         return ratio
 
@@ -687,7 +688,7 @@ class DensityRatioClassifier(_PUClassifier):
         -------
         Sensitivity
             The counts, exact, and a plot: see
-            :func:`pu_shift.estimation.test_prior.decision_sensitivity`.
+            :func:`pu_shift.estimation.sensitivity.decision_sensitivity`.
 
         Examples
         --------
@@ -1261,7 +1262,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         if len(lams) > 1:
             raise ValueError(
                 f"lams must be one number with model, got {len(lams)}: "
-                "search with GridSearchCV and pu_shift.estimators.cross_validation"
+                "search with GridSearchCV and pu_shift.evaluation.scorers"
             )
         model, lam = copy.deepcopy(self.model), float(lams[0])
         model.to_device(device)

@@ -33,7 +33,7 @@ from pu_shift.estimators.classifiers import (
     NonConvexWarning,
     _zero_one_risk,
 )
-from pu_shift.estimators.cross_validation import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.evaluation.scorers import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.files.models import load_model, save_model
 from pu_shift.losses import LOSSES, Loss, surrogates
 from pu_shift.ratios.ulsif import GridEdgeWarning
