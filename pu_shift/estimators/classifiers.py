@@ -31,7 +31,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -90,7 +90,7 @@ from pu_shift.ratios.kernels import (
     squared_distances,
 )
 from pu_shift.ratios.ulsif import BASES, KLIEP, ULSIF, GridEdgeWarning
-from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk, risk_weights
+from pu_shift.risks import CORRECTIONS, Risk, risk_weights
 from pu_shift.training import train
 
 # The parameters that say where a classifier is used.
@@ -136,7 +136,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     @property
-    def _accept_gaps(self) -> bool:
+    def _accepts_missing(self) -> bool:
         """Whether rows may have missing values."""
         return False
 
@@ -397,9 +397,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         if prior is None:
             if issparse(X_p):
                 raise ValueError("prior must be given when X is sparse")
-            if self._accept_gaps and not all(
-                in_blocks(X) or np.isfinite(X).all() for X in (X_p, X_u)
-            ):
+            if not all(in_blocks(X) or np.isfinite(X).all() for X in (X_p, X_u)):
                 raise ValueError("prior must be given when X has missing values")
             # A bad test prior or alpha fails before the work.
             Condition(0.5, self._stated_test_prior, self.alpha)
@@ -628,6 +626,7 @@ class DensityRatioClassifier(_PUClassifier):
             )
             sums = np.stack([sums_of(to_unit_interval(part, "p/u")) for part in self.held_out_])
         self.ratio_, self.ratio_sums_ = ratio, sums
+        self._inputs_of = self.estimator, self._inputs
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_, self.prior_ = self.direction, condition.prior
         if hasattr(self, "test_prior_"):
@@ -766,16 +765,24 @@ class DensityRatioClassifier(_PUClassifier):
         return {**super()._more_tags(), "allow_nan": self._takes()[1]}
 
     def _takes(self) -> tuple[bool, ...]:
-        """Return whether sparse rows and missing values may come, as far as candidates say."""
-        if self.prior is None:  # it can be estimated from neither
-            return False, False
-        auto = isinstance(self.estimator, str) and self.estimator == "auto"
-        candidates = ["linear"] if auto else check_candidates(self.estimator).values()
-        return tuple(all(found) for found in zip(*map(takes, candidates)))
+        """Return whether sparse rows and missing values are supported, for scikit-learn's tags."""
+        # The prior can be estimated from neither.
+        return self._inputs[:2] if self.prior is not None else (False, False)
 
     @property
-    def _accept_gaps(self) -> bool:
-        return all(map(lets_gaps_in, check_candidates(self.estimator).values()))
+    def _accepts_missing(self) -> bool:
+        return self._inputs[2]
+
+    @property
+    def _inputs(self) -> tuple[bool, ...]:
+        """Tags for sparse rows and missing values, and whether these are let through."""
+        estimator, found = getattr(self, "_inputs_of", (None, ()))
+        if found and estimator is self.estimator:  # checked by fit
+            return found
+        candidates = check_candidates(self.estimator).values()
+        auto = isinstance(self.estimator, str) and self.estimator == "auto"
+        tags = zip(*map(takes, ["linear"] if auto else candidates))
+        return *(all(tag) for tag in tags), all(map(lets_gaps_in, candidates))
 
     def predict_ratio(self, X: Any) -> np.ndarray:
         """Return the estimated density ratio, which no condition changes.
@@ -972,7 +979,7 @@ class RiskMinimizationClassifier(_PUClassifier):
     fallback_ : bool
         Whether the constant took the place of the trained model.
     slope_ : float
-        s of the double hinge.
+        s of the double hinge, fitted when probabilities are first asked for.
 
     Examples
     --------
@@ -1117,11 +1124,21 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.model_, self.width_, self.lam_, scores, _ = fitted
         self.slope_, self.fallback_ = np.nan, False
         if not get_loss(self.loss).is_proper:
-            self.slope_ = _platt_slope(scores[0], scores[1], shift)
+            self._slope = _PlattSlope(scores, shift)
         if self.safe:
             self._guard(fitted, shift)
         self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
         self.mean_, self.scale_ = scales
+
+    @property
+    def slope_(self) -> float:
+        """S of a loss that is not proper; it is fitted when it is first needed."""
+        return self._slope.value
+
+    @slope_.setter
+    def slope_(self, value: float) -> None:
+        self._slope = _PlattSlope()
+        self._slope.value = value
 
     def _guard(self, fitted: _Fitted, shift: Condition) -> None:
         """Warn of what went wrong in training, and become the constant that would be better."""
@@ -1385,18 +1402,26 @@ def _linear_model(weights: Any, bias: Any, centers: Any, width: float) -> Linear
     return model
 
 
-def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) -> float:
-    """Scale of the scores whose logistic nnPU-shift risk is least."""
-    scores_p, scores_u = scores_p.astype(np.float64), scores_u.astype(np.float64)
+class _PlattSlope:
+    """Scale of held-out scores whose logistic nnPU-shift risk is least, fitted on first use."""
 
-    def risk(log_slope: float) -> float:
-        slope = np.exp(log_slope)
-        value = nnpu_shift_risk(
-            slope * scores_p, slope * scores_u, target, "logistic", correction="max"
-        )
-        return float(value.array)
+    def __init__(self, scores: Sequence[np.ndarray] = (), shift: Condition | None = None) -> None:
+        self.scores, self.shift = scores, shift
 
-    return float(np.exp(minimize_scalar(risk, bounds=(-5.0, 5.0), method="bounded").x))
+    @cached_property
+    def value(self) -> float:
+        scores_p, scores_u = (part.astype(np.float64) for part in self.scores)
+        risk = Risk(self.shift, "logistic", "pu-shift", "max")
+
+        def risk_at(log_slope: float) -> float:
+            slope = np.exp(log_slope)
+            return float(risk(slope * scores_p, slope * scores_u).array)
+
+        return float(np.exp(minimize_scalar(risk_at, bounds=(-5.0, 5.0), method="bounded").x))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The scores, one for each training row, do not go into a pickle.
+        return {"value": self.value}
 
 
 def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) -> Any:
@@ -1408,7 +1433,7 @@ def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) 
         "accept_sparse": estimator._accept_sparse,
         **options,
     }
-    finite: Any = "allow-nan" if estimator._accept_gaps else True
+    finite: Any = "allow-nan" if estimator._accepts_missing else True
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # scikit-learn before 1.6

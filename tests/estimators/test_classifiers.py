@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from sklearn import config_context
 from sklearn.base import clone
@@ -27,6 +28,7 @@ from pu_shift import (
 )
 from pu_shift._chainer import chainer
 from pu_shift.device import DeviceError
+from pu_shift.estimators import classifiers
 from pu_shift.estimators.classifiers import (
     FallbackWarning,
     LabelWarning,
@@ -751,3 +753,34 @@ def test_inner_scaling_and_a_fallback_are_saved(tmp_path):
         loaded.decision_function(GRID), classifier.decision_function(GRID)
     )
     assert loaded.fallback_ is False
+
+
+def test_the_slope_of_probabilities_is_fitted_when_they_are_first_asked_for(monkeypatch):
+    fits = []
+
+    def counted(*arguments, **options):
+        fits.append(1)
+        return minimize_scalar(*arguments, **options)
+
+    monkeypatch.setattr(classifiers, "minimize_scalar", counted)
+    options = {"loss": "double_hinge", "safe": False, "random_state": 0, **FAST}
+    classifier, other = (
+        RiskMinimizationClassifier(PRIOR, **options).fit_pu(X_P, X_U) for _ in range(2)
+    )
+    classifier.predict(GRID)
+    assert not fits
+    found = classifier.predict_proba(GRID)
+    np.testing.assert_array_equal(classifier.predict_proba(GRID), found)
+    assert len(fits) == 1
+    stored = pickle.dumps(other)
+    assert len(stored) < 8 * (len(X_P) + len(X_U))  # the held-out scores stay behind
+    np.testing.assert_array_equal(pickle.loads(stored).predict_proba(GRID), found)
+    assert len(fits) == 2
+
+
+def test_predictions_do_not_check_the_list_of_estimators_again(monkeypatch):
+    candidates = [LogisticRegression(), "linear"]
+    classifier = DensityRatioClassifier(PRIOR, estimator=candidates).fit_pu(X_P, X_U)
+    expected = classifier.predict(GRID)
+    monkeypatch.setattr(classifiers, "check_candidates", lambda _: pytest.fail("checked again"))
+    np.testing.assert_array_equal(classifier.predict(GRID), expected)
