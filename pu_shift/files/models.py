@@ -28,7 +28,7 @@ from pu_shift.device import to_numpy
 from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import LARGEST, ZIP_METHODS, may_unpack
-from pu_shift.losses import surrogates
+from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.average import CANDIDATES, PLAIN, Calibration, PlainRatio, RatioAverage
@@ -427,7 +427,7 @@ def _check_header(header: Any) -> None:
         n_features = len(preparation["categories"])
     if n_names not in (0, n_features):
         raise ModelFileError(f"it has {n_names} names for {n_features} features")
-    if "loss" in fitted and (fitted["slope"] is None) != (fitted["loss"] != "double_hinge"):
+    if "loss" in fitted and (fitted["slope"] is None) != get_loss(fitted["loss"]).is_proper:
         raise ModelFileError(f"slope does not belong to the loss {fitted['loss']}")
 
 
