@@ -6,23 +6,38 @@ The reference implementation of Charoenphakdee & Sugiyama (2019). The theory liv
 minimisation). The scikit-learn estimators over both are in :mod:`pu_shift.classifiers`.
 """
 
-from __future__ import annotations
+from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)
+from pu_shift._version import __version__
+from pu_shift.blocks import RowBlocks
+from pu_shift.class_prior import estimate_prior
+from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.links import MLP, GaussianKernelModel, LinearModel
+from pu_shift.model_selection import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.priors import Condition
+from pu_shift.risks import Risk
+from pu_shift.shift_check import check_positives, check_shift
+from pu_shift.shift_estimation import estimate_test_prior
+from pu_shift.training import train
+from pu_shift.ulsif import KLIEP, ULSIF
 
-import importlib
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-# Chainer and scikit-learn take a second to import. The command `pu-shift`, also as
-# `python -m pu_shift`, imports them later: once it answers signals in its own way.
-if TYPE_CHECKING or Path(sys.argv[0]).name not in ("pu-shift", "-m"):
-    from pu_shift._api import *  # noqa: F403
-    from pu_shift._api import __all__, __version__  # noqa: F401
-else:
-
-    def __getattr__(name: str) -> Any:
-        if name not in ("__all__", "__version__") and name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        api = importlib.import_module("pu_shift._api")
-        # Its import has made the modules attributes of the package.
-        return globals()[name] if name in globals() else getattr(api, name)
+__all__ = [
+    "KLIEP",
+    "MLP",
+    "ULSIF",
+    "Condition",
+    "DensityRatioClassifier",
+    "GaussianKernelModel",
+    "LinearModel",
+    "PURiskScorer",
+    "Risk",
+    "RiskMinimizationClassifier",
+    "RowBlocks",
+    "__version__",
+    "check_positives",
+    "check_shift",
+    "estimate_prior",
+    "estimate_test_prior",
+    "surrogate_scorer",
+    "train",
+    "zero_one_scorer",
+]
