@@ -36,9 +36,7 @@ import numpy
 
 # Chainer's setup.py imports pkg_resources, which setuptools 82 no longer has; pip builds in an
 # environment of its own, with the newest setuptools, unless it is told not to.
-INSTALL = (
-    'pip install "setuptools<82" wheel && pip install --no-build-isolation "chainer==7.8.1"'
-)
+INSTALL = 'pip install "setuptools<82" wheel && pip install --no-build-isolation "chainer==7.8.1"'
 _SCTYPES = {
     "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
     "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
