@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
+from pu_shift._chainer import ChainerMissingError, require_chainer
 from pu_shift._checks import distinct
 from pu_shift._cluster import ClusterError, check_workers, connected
 from pu_shift._files import replacing
@@ -189,7 +190,7 @@ def run_command(argv: Sequence[str] | None) -> int:
             warnings.simplefilter("ignore", GridEdgeWarning)
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             return options.run(options)
-    except (ValueError, DeviceError, ClusterError, OSError) as error:
+    except (ValueError, DeviceError, ClusterError, ChainerMissingError, OSError) as error:
         print(f"error: {_in_own_words(error)}", file=sys.stderr)
         return 2
 
@@ -419,6 +420,8 @@ def _fit(options: argparse.Namespace) -> int:
     if options.method == "ratio" and (options.loss is not None or options.non_negative):
         name = "loss" if options.loss is not None else "non-negative"
         raise CommandError(f"--{name} needs --method risk, the method is ratio")
+    if options.method == "risk":
+        require_chainer("--method risk")
     # A bad test prior or alpha fails before the work.
     Condition(options.prior or 0.5, options.test_prior, options.alpha)
     with _cluster_of(options):

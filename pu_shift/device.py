@@ -141,6 +141,15 @@ def get_device(gpu: int = -1) -> Device:
     return Device(number)
 
 
+def usable_gpu(gpu: int) -> tuple[int, str]:
+    """Return the id, or −1 and one line that says why where no GPU can be used."""
+    try:
+        get_device(gpu)
+    except NoGPUError as error:
+        return -1, f"{error.problem}: the CPU is used"
+    return gpu, ""
+
+
 def on_device(name: str, array: Any, device: Any) -> Any:
     """Return an array if it is on the device, ours or Chainer's; nothing is moved."""
     if not isinstance(array, device.xp.ndarray) or device_of(array).name != device.name:
