@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from pu_shift import _cluster, data
 from pu_shift.data.sampling import draw
-from pu_shift.kernels import median_distance
 from pu_shift.paper import runner
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.methods import chosen, fit_method
@@ -27,6 +26,7 @@ from pu_shift.paper.settings import CELL, METHODS, TABLES, TRIAL, Block, TableSe
 from pu_shift.paper.settings import DATASETS as ALL_DATASETS
 from pu_shift.paper.store import IDENTITY, StoreError, TrialStore
 from pu_shift.paper.workers import WorkerError, in_parallel
+from pu_shift.ratios.kernels import median_distance
 from tests import stand_ins
 from tests.paper.engine import (
     DATASETS,
