@@ -17,6 +17,25 @@ VERSION = re.search(
 CHAINER = "chainer==7.8.1"
 # Before 14.0.1 a file could run code when it was read (CVE-2023-47248).
 PYARROW = "pyarrow>=14.0.1"
+# What the tests need besides Chainer; mypy and ruff too.
+TESTS = [
+    # 2.2 is the first whose second device is kept by ones_like and its kind.
+    "array-api-strict>=2.2",
+    "densratio==0.4.0",
+    "distributed>=2023.3",
+    "hypothesis>=6.80",
+    "mypy>=1.11",
+    PYARROW,
+    "pytest>=7.4",
+    "pytest-cov>=4.1",
+    "pytest-timeout>=2.2",
+    "pytest-xdist>=3.3",
+    "pyyaml>=6.0",
+    # Pinned: another release may format or lint differently.
+    "ruff==0.17.4",
+    # Drives Chromium, where there is one, through the report's page.
+    "selenium>=4.11",
+]
 
 setup(
     name="pu-shift",
@@ -90,25 +109,9 @@ setup(
             # MathJax 3.2.2 itself, so that no page needs a network.
             "sphinx-mathjax-offline==0.0.2",
         ],
-        "dev": [
-            # 2.2 is the first whose second device is kept by ones_like and its kind.
-            "array-api-strict>=2.2",
-            CHAINER,
-            "densratio==0.4.0",
-            "distributed>=2023.3",
-            "hypothesis>=6.80",
-            "mypy>=1.11",
-            PYARROW,
-            "pytest>=7.4",
-            "pytest-cov>=4.1",
-            "pytest-timeout>=2.2",
-            "pytest-xdist>=3.3",
-            "pyyaml>=6.0",
-            # Pinned: another release may format or lint differently.
-            "ruff==0.17.4",
-            # Drives Chromium, where there is one, through the report's page.
-            "selenium>=4.11",
-        ],
+        "dev": [CHAINER, *TESTS],
+        # The same without Chainer, for `make test-ratio`.
+        "test": TESTS,
     },
     classifiers=[
         "Development Status :: 4 - Beta",
