@@ -30,6 +30,13 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 	PIP_BUILD_CONSTRAINT=requirements/build-constraints.txt \
 	PIP_DISABLE_PIP_VERSION_CHECK=1 $(1)/bin/python -m pip install --quiet $(2)
 
+# The tests that read datasets, and those of the half that works without Chainer.
+USE_DATA := tests/data tests/paper tests/report tests/experiments tests/examples \
+	tests/cli/test_main.py tests/test_fetch_script.py tests/test_paper_tables.py tests/test_reference.py
+RATIO_TESTS := tests/ratios tests/estimation tests/estimators tests/files tests/cli tests/test_bigdata.py \
+	tests/test_device.py tests/test_explorer.py tests/test_losses.py tests/test_plots.py tests/test_priors.py \
+	tests/test_without_chainer.py
+
 .DEFAULT_GOAL := help
 STUDIES := asymmetric robustness estimated_prior class_prior networks
 TABLES := table1 table2 table3 table4 table5 table6 table7
@@ -127,14 +134,15 @@ dist: ## build the sdist and the wheel, and check what they say and hold
 	$(RELEASE)/bin/twine check --strict dist/*
 	$(RELEASE)/bin/check-wheel-contents dist/*.whl
 
-# In an environment that has nothing else, by a script that does not see the tree.
+# In an environment that has nothing else, with nothing set, by a script that does not see the tree.
 USE_WHEEL = python=$$(tools/find-python $(1)) && $$python -m venv --clear $(EMPTY) && \
-	$(call PIP_INSTALL,$(EMPTY),dist/*.whl) && $(EMPTY)/bin/python -I -W error tools/use_installed.py
+	$(EMPTY)/bin/python -m pip install --quiet dist/*.whl && $(EMPTY)/bin/python -I -W error tools/use_installed.py
 
-wheel: dist ## build the wheel, install it into an empty environment and use it there
-	@$(call USE_WHEEL,"$(PYTHON)")
+wheel: dist ## build the wheel, and install it and the tree into empty environments as the pages say
+	$(call PIP_INSTALL,$(RELEASE),'uv>=0.8')
+	$(RELEASE)/bin/python tools/run_blocks.py dist
 
-wheel-all: dist ## the same on every supported interpreter (PYTHONS=...)
+wheel-all: dist ## install the wheel into an empty environment on every supported interpreter (PYTHONS=...)
 	@failed=; absent=; for version in $(PYTHONS); do \
 		tools/find-python $$version >/dev/null 2>&1 || { absent="$$absent $$version"; continue; }; \
 		{ $(call USE_WHEEL,$$version); } || failed="$$failed $$version"; \
@@ -152,9 +160,20 @@ format: $(DEV) ## rewrite the code in the project's format
 test: lint ## run every test (the first call sets everything up)
 	$(BIN)/python -m pytest $(ARGS)
 
-test-bare: lint ## run the tests as on a machine without any of the data and without a network
+test-bare: lint ## run the tests that use data, as on a machine without any of it and without a network
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
-		PU_SHIFT_DATA= PU_SHIFT_CACHE="$$cache" PU_SHIFT_FETCH=off $(BIN)/python -m pytest $(ARGS)
+		PU_SHIFT_DATA= PU_SHIFT_CACHE="$$cache" PU_SHIFT_FETCH=off \
+		$(BIN)/python -m pytest --no-cov $(USE_DATA) $(ARGS)
+
+# What must work without Chainer.
+$(RATIO)/.installed: setup.py pyproject.toml
+	@"$(PYTHON_PATH)" -m venv --clear $(RATIO)
+	@$(call PIP_INSTALL,$(RATIO),-e '.[test]')
+	@touch $@
+
+test-ratio: $(RATIO)/.installed ## run the tests of density ratios, files and the command without Chainer
+	@! $(RATIO)/bin/python -c 'import chainer' 2>/dev/null || { echo "Chainer is installed in $(RATIO)" >&2; exit 1; }
+	$(RATIO)/bin/python -m pytest --no-cov $(RATIO_TESTS) $(ARGS)
 
 test-gpu: $(DEV) ## check that CPU and GPU agree, on a machine with a CUDA card (CUPY=cupy-cuda13x)
 	$(BIN)/python -c 'import cupy' 2>/dev/null || $(call PIP_INSTALL,$(VENV),'$(CUPY)')

@@ -30,7 +30,8 @@ CONSTRAINT = str(ROOT / "requirements" / "build-constraints.txt")
 PYTHONS = ("3.11", "3.13")
 # An interpreter that is not served, and the pip to try it with.
 TOO_OLD = ("3.9", "25.3")
-PIPS = ("21.3.1", "22.3.1", "23.2.1", "24.3.1", "25.3", "26.0.1", "26.3")
+# Those that come with Python 3.11 to 3.14, about, and the newest.
+PIPS = ("23.2.1", "24.3.1", "25.3", "26.3")
 CHAINER = "chainer==7.8.1"
 WHEEL = "pu-shift, nothing set"
 # What is set, what is installed before, and the options of `pip install`.

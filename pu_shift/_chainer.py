@@ -88,6 +88,7 @@ class ChainerMissingError(ImportError):
     """Chainer, which is an extra, is not installed; the message says how to go on."""
 
     def __init__(self, what: str) -> None:
+        self.what = what
         super().__init__(f"{what} needs Chainer, which is not installed: {INSTALL}", name="chainer")
 
 
