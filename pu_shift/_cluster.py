@@ -35,7 +35,7 @@ def connected(address: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
-        raise ValueError("cluster needs dask: pip install 'pu-shift[cluster]'") from None
+        raise ValueError("cluster needs dask: pip install '.[cluster]' in a clone") from None
     # A lost scheduler is our error to report, in one line; Dask logs its tracebacks.
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     levels = [logger.level for logger in loggers]

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from pu_shift._chainer import require_chainer
 from pu_shift._sklearn import restore_scaler
 from pu_shift.bigdata import in_blocks, survey_of
 from pu_shift.cli.common import CommandError, check_out, cluster_of, stage
@@ -73,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
     if options.method == "ratio" and (options.loss is not None or options.non_negative):
         name = "loss" if options.loss is not None else "non-negative"
         raise CommandError(f"--{name} needs --method risk, the method is ratio")
+    if options.method == "risk":
+        require_chainer("--method risk")
     # A bad test prior or alpha fails before the work.
     Condition(options.prior or 0.5, options.test_prior, options.alpha)
     with cluster_of(options):

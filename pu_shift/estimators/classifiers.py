@@ -43,7 +43,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from pu_shift._chainer import chainer
+from pu_shift._chainer import require_chainer
 from pu_shift._checks import one_of, positive_int, shown
 from pu_shift._grids import (
     RATIO_LAMS,
@@ -56,7 +56,7 @@ from pu_shift._grids import (
 from pu_shift._seeds import Seed, as_seed, child
 from pu_shift._sklearn import fit_scaler
 from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
-from pu_shift.device import get_device, to_numpy
+from pu_shift.device import array_module, device_of, get_device, to_numpy
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.estimation.sensitivity import Sensitivity, decision_sensitivity
 from pu_shift.estimation.test_prior import (
@@ -605,7 +605,7 @@ class DensityRatioClassifier(_PUClassifier):
         ratio: Any
         if alone:
             (name,) = candidates
-            with chainer.using_device(device):
+            with device.use():
                 P, U = (X_p, X_u) if streamed else device.send((X_p, X_u))
                 ratio = self._kernel_ratio(name, P, U, seed)
                 sums = self._held_out_sums(ratio, P, U, child(seed, 8))
@@ -810,8 +810,8 @@ class DensityRatioClassifier(_PUClassifier):
             ratio = self.ratio_(X)
             return ratio if self.direction == "p/u" else 1.0 / ratio
         # Where it was fitted, whatever the parameter has become.
-        device = chainer.backend.get_device_from_array(self.ratio_.coefficients)
-        with chainer.using_device(device):
+        device = device_of(self.ratio_.coefficients)
+        with device.use():
             return to_numpy(self.ratio_(device.send(X)))
 
     def _decide(self, X: Any) -> np.ndarray:
@@ -1101,6 +1101,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         return classifiers
 
     def _check_options(self) -> None:
+        require_chainer(type(self).__name__)
         one_of("loss", self.loss, surrogates())
         one_of("basis", self.basis, BASES)
         one_of("correction", self.correction, ("auto", *CORRECTIONS))
@@ -1208,7 +1209,7 @@ class RiskMinimizationClassifier(_PUClassifier):
             places = [place for place, own in enumerate(corrections) if own == correction]
             options = correction, self.nn_beta, self.nn_gamma
             risk = Risk([shifts[place] for place in places], self.loss, "pu-shift", *options)
-            with chainer.using_device(device):
+            with device.use():
                 if self.model is None:
                     results = self._fit_basis(X_p, X_u, risk, lams, seed)
                 else:
@@ -1269,7 +1270,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         if self.widths is not None:
             return check_grid("widths", self.widths, allow_zero=False)
         factors = RISK_WIDTH_FACTORS if self.width_factors is None else self.width_factors
-        both = chainer.backend.get_array_module(X_p).concatenate([X_p, X_u])
+        both = array_module(X_p).concatenate([X_p, X_u])
         return check_grid("width_factors", factors, allow_zero=False) * median_distance(both)
 
     def _fit_network(
@@ -1282,7 +1283,7 @@ class RiskMinimizationClassifier(_PUClassifier):
                 "search with GridSearchCV and pu_shift.evaluation.scorers"
             )
         model, lam = copy.deepcopy(self.model), float(lams[0])
-        model.to_device(device)
+        model.to_device(device.name)
         shape = score_rows(model, X_p[:1]).shape
         if shape != (1,):
             raise ValueError(f"model must give one score per row, got shape {shape} for one row")
@@ -1306,9 +1307,7 @@ class RiskMinimizationClassifier(_PUClassifier):
             X = (X - self.mean_) / self.scale_
         if not isinstance(self.model_, (LinearModel, GaussianKernelModel)):
             X = X.astype(np.float32, copy=False)
-        device = self.model_.device
-        with chainer.using_device(device):
-            return to_numpy(score_rows(self.model_, device.send(X)))
+        return to_numpy(score_rows(self.model_, self.model_.device.send(X)))
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
         """Return the posterior at π_unif that the minimiser of the loss tells."""
@@ -1397,7 +1396,7 @@ def _linear_model(weights: Any, bias: Any, centers: Any, width: float) -> Linear
         model = LinearModel(len(weights), dtype=weights.dtype)
     else:
         model = GaussianKernelModel(centers, width, dtype=weights.dtype)
-    model.to_device(chainer.backend.get_device_from_array(weights))
+    model.to_device(device_of(weights).name)
     model.W.array[...], model.b.array[...] = weights[:, None], bias
     return model
 

@@ -39,13 +39,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
-from pu_shift._chainer import chainer
 from pu_shift._checks import distinct, shown
 from pu_shift._grids import RATIO_LAMS, assign_folds
 from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import last_step, split_steps
 from pu_shift.bigdata import RowBlocks, in_blocks, survey_of
-from pu_shift.device import to_numpy
+from pu_shift.device import Device, device_of, to_numpy
 from pu_shift.priors import ratio_bounds
 from pu_shift.ratios.kernels import median_distance, row_blocks
 from pu_shift.ratios.ulsif import KLIEP, ULSIF, DensityRatio, GridEdgeWarning
@@ -189,8 +188,8 @@ class PlainRatio:
 
     def __call__(self, X: Any) -> np.ndarray:
         """Return the ratio of each row."""
-        device = chainer.backend.get_device_from_array(self.expansion.coefficients)
-        with chainer.using_device(device):
+        device = device_of(self.expansion.coefficients)
+        with device.use():
             value = to_numpy(self.expansion(device.send((X - self.mean) / self.scale)))
         value = value.astype(np.float64, copy=False) + self.offset
         if not self.exponential:
@@ -401,7 +400,7 @@ class _Fitter:
         options["n_folds"] = min(self.n_folds, *sizes)
         if like is not None:
             options["widths"] = like.expansion.width
-        with warnings.catch_warnings(), chainer.using_device(self.device):
+        with warnings.catch_warnings(), self.device.use():
             warnings.simplefilter("ignore", GridEdgeWarning)
             if item == "ulsif":
                 lams = RATIO_LAMS if like is None else like.expansion.lam
@@ -489,7 +488,7 @@ def fit_average(
     >>> bool(ratio(np.array([[1.0]]))[0] > 1.0 > ratio(np.array([[-2.0]]))[0]), sorted(scores)
     (True, ['linear', 'nystroem'])
     """
-    device = chainer.get_device("@numpy") if device is None else device
+    device = Device() if device is None else device
     fit_params = {} if fit_params is None else fit_params
     fitter, n_folds = _Fitter(device, n_folds, seed), min(n_folds, X_p.shape[0], X_u.shape[0])
     run = Parallel(n_jobs=n_jobs)

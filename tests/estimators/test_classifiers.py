@@ -40,6 +40,7 @@ from pu_shift.files.models import load_model, save_model
 from pu_shift.losses import LOSSES, Loss, surrogates
 from pu_shift.ratios.ulsif import GridEdgeWarning
 from tests.mixtures import mixture, posterior, pu_samples
+from tests.networks import made
 
 PRIOR = 0.3
 X_P, X_U = pu_samples(400, 1600, PRIOR)
@@ -166,7 +167,7 @@ def test_the_usual_labels_need_no_warning(labels):
     DensityRatioClassifier(0.5).fit(X, np.repeat(labels, 20))
 
 
-@pytest.mark.parametrize("model", [None, MLP(1, 4, 1)])
+@pytest.mark.parametrize("model", [None, made(MLP, 1, 4, 1)])
 def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
     classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20, safe=False)
     before = classifier.fit_pu(X_P, X_U).predict_proba(GRID)
@@ -464,7 +465,7 @@ MANY = [Condition(PRIOR, 0.6), Condition(PRIOR, 0.3, 0.2), {"test_prior": 0.8}]
         {"loss": "double_hinge", "n_batches": 3},
         {"basis": "gaussian", "n_centers": 8, "width_factors": [0.5, 1.0]},
         {"loss": "logistic", "correction": "ascent", "criterion": "zero_one"},
-        {"model": MLP(1, 4, 1)},
+        {"model": made(MLP, 1, 4, 1)},
     ],
 )
 def test_fit_many_is_a_fit_for_each_condition(options):
@@ -520,7 +521,7 @@ class Deep(chainer.Chain):
         return self.second(chainer.functions.tanh(self.first(x)))
 
 
-@pytest.mark.parametrize("model", [MLP(1, 16, 1), Deep()])
+@pytest.mark.parametrize("model", [made(MLP, 1, 16, 1), made(Deep)])
 @pytest.mark.parametrize(("correction", "alpha"), [(None, 0.5), ("ascent", 0.3)])
 def test_networks_are_trained_by_the_same_estimator(model, correction, alpha):
     before = [parameter.array.copy() for parameter in model.params()]

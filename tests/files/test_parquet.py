@@ -221,7 +221,7 @@ def test_without_pyarrow_parquet_is_refused(run, monkeypatch):
     status, _, errors = run("predict m.npz new.parquet")
     assert (status, errors) == (
         2,
-        "error: data: Parquet needs pyarrow: pip install 'pu-shift[parquet]'\n",
+        "error: data: Parquet needs pyarrow: pip install '.[parquet]' in a clone\n",
     )
 
 
