@@ -19,13 +19,13 @@ from pu_shift import (
     RiskMinimizationClassifier,
     RowBlocks,
     _cluster,
-    candidates,
+    _grids,
     estimate_prior,
     estimate_test_prior,
-    ulsif,
 )
 from pu_shift._grids import Folds, assign_folds
 from pu_shift.bigdata import Survey
+from pu_shift.ratios import ulsif
 from pu_shift.ratios.kernels import choose_centers
 from tests.mixtures import mixture, pu_samples
 from tests.paper.engine import Cluster, wait_for
@@ -52,7 +52,7 @@ def frame(X, npartitions):
 
 
 def test_folds_of_a_part_are_those_of_the_whole(monkeypatch):
-    monkeypatch.setattr(candidates, "DEALT_AT_ONCE", 64)
+    monkeypatch.setattr(_grids, "DEALT_AT_ONCE", 64)
     folds = Folds(500, 3, 7)
     whole = folds.of_rows(0, 500)
     assert np.bincount(whole).tolist() == folds.counts.tolist() == [167, 167, 166]
