@@ -13,6 +13,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from pu_shift._checks import one_line
 from pu_shift._version import __version__
 
 # Seconds that a Dask scheduler may take to answer at the start, that pass between looks for
@@ -44,8 +45,7 @@ def connected(address: str) -> Iterator[Any]:
         try:
             client = Client(address, timeout=CONNECT_TIMEOUT)
         except Exception as error:  # anything may come from a server that is no scheduler
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
+            raise ValueError(f"cluster {address} cannot be reached: {one_line(error)}") from None
         try:
             yield client
         finally:

@@ -22,6 +22,7 @@ LAYERS = {
         "_pages",
         "_seeds",
         "_signals",
+        "_sklearn",
         "device",
     ),
     "theory": ("priors", "losses", "risks"),

@@ -54,6 +54,7 @@ from pu_shift._grids import (
     check_grid,
 )
 from pu_shift._seeds import Seed, as_seed, child
+from pu_shift._sklearn import fit_scaler
 from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
 from pu_shift.device import array_module, device_of, get_device, to_numpy
 from pu_shift.estimation.class_prior import estimate_prior
@@ -67,7 +68,7 @@ from pu_shift.estimation.test_prior import (
     test_sums,
 )
 from pu_shift.estimators.cross_validation import cross_validate
-from pu_shift.losses import SURROGATES
+from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.ratios.average import (
@@ -1093,7 +1094,7 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     def _check_options(self) -> None:
         require_chainer(type(self).__name__)
-        one_of("loss", self.loss, SURROGATES)
+        one_of("loss", self.loss, surrogates())
         one_of("basis", self.basis, BASES)
         one_of("correction", self.correction, ("auto", *CORRECTIONS))
         one_of("scaling", self.scaling, ("auto", "standard", None))
@@ -1103,9 +1104,8 @@ class RiskMinimizationClassifier(_PUClassifier):
         """Return the samples as they are trained on, and what new rows are standardised by."""
         if self.scaling is None or (self.scaling == "auto" and self.model is not None):
             return X_p, X_u, (None, None)
-        both = np.concatenate([X_p, X_u])
-        mean, scale = both.mean(axis=0), both.std(axis=0)
-        scale = np.where(scale > 0.0, scale, 1.0).astype(both.dtype)
+        scaler = fit_scaler(X_p, X_u)
+        mean, scale = (part.astype(X_p.dtype) for part in (scaler.mean_, scaler.scale_))
         fine = (scale >= 1 / 3) & (scale <= 3.0) & (np.abs(mean) <= 3.0)
         if self.scaling == "auto" and fine.all():
             return X_p, X_u, (None, None)
@@ -1116,7 +1116,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         shift = _as_shift(condition)
         self.model_, self.width_, self.lam_, scores, _ = fitted
         self.slope_, self.fallback_ = np.nan, False
-        if self.loss == "double_hinge":
+        if not get_loss(self.loss).is_proper:
             self.slope_ = _platt_slope(scores[0], scores[1], shift)
         if self.safe:
             self._guard(fitted, shift)
@@ -1165,11 +1165,10 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     def _become_constant(self, share: float) -> None:
         """Score every row by the constant of least risk, whose posterior is the share."""
-        odds = np.log(share / (1.0 - share))
-        value = {"logistic": odds, "double_hinge": np.sign(odds)}.get(self.loss, 2.0 * share - 1.0)
-        if self.loss == "double_hinge":
-            self.slope_ = max(abs(odds), 1e-12)
-        self.model_.W.array[...], self.model_.b.array[...] = 0.0, value
+        loss = get_loss(self.loss)
+        if not loss.is_proper:
+            self.slope_ = max(abs(np.log(share / (1.0 - share))), 1e-12)
+        self.model_.W.array[...], self.model_.b.array[...] = 0.0, loss.margin(share)
 
     def _correction(self, condition: Condition) -> str | None:
         """Return the correction that a condition is trained with."""
@@ -1295,12 +1294,7 @@ class RiskMinimizationClassifier(_PUClassifier):
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
         """Return the posterior at π_unif that the minimiser of the loss tells."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
-        if self.loss in ("squared", "modified_huber"):
-            posterior = np.clip(0.5 * (1.0 + scores), 0.0, 1.0)
-        else:
-            slope = self.slope_ if self.loss == "double_hinge" else 1.0
-            posterior = 0.5 * (1.0 + np.tanh(0.5 * slope * scores))
-        return posterior, self.condition_.prior_unif
+        return get_loss(self.loss).posterior(scores, self.slope_), self.condition_.prior_unif
 
 
 def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:

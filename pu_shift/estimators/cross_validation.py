@@ -16,8 +16,9 @@ import numpy as np
 
 from pu_shift._checks import one_of, shown
 from pu_shift._grids import training_weights
+from pu_shift._sklearn import last_step
 from pu_shift.device import device_of, to_numpy
-from pu_shift.losses import LOSSES, Loss
+from pu_shift.losses import LOSSES, Loss, get_loss
 from pu_shift.models import LinearModel
 from pu_shift.priors import Condition, shift_posterior
 from pu_shift.ratios.kernels import take_rows
@@ -218,7 +219,8 @@ def _innermost(estimator: Any) -> Any:
     """Return the classifier inside of searches and pipelines."""
     if hasattr(estimator, "best_estimator_"):
         return _innermost(estimator.best_estimator_)
-    return _innermost(estimator[-1]) if hasattr(estimator, "steps") else estimator
+    last = last_step(estimator)
+    return estimator if last is estimator else _innermost(last)
 
 
 def _condition_of(estimator: Any) -> Condition:
@@ -242,11 +244,7 @@ def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition)
     # Kept off 0 and 1, where the logistic loss is infinite.
     posterior = np.clip(estimator.predict_proba(X)[:, 1], 1e-6, 1.0 - 1e-6)
     posterior = shift_posterior(posterior, condition.test_prior, condition.prior_unif)
-    if loss == "logistic":
-        return np.log(posterior / (1.0 - posterior))
-    if loss == "double_hinge":
-        return np.sign(posterior - 0.5)
-    return 2.0 * posterior - 1.0
+    return get_loss(loss).margin(posterior)
 
 
 zero_one_scorer = PURiskScorer("zero_one")

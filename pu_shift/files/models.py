@@ -21,16 +21,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import distinct, shown
+from pu_shift._checks import distinct, one_line, shown
 from pu_shift._files import replacing
 from pu_shift.device import to_numpy
-from pu_shift.estimators.classifiers import (
-    SURROGATES,
-    DensityRatioClassifier,
-    RiskMinimizationClassifier,
-)
+from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import LARGEST, ZIP_METHODS, may_unpack, one_line
+from pu_shift.files.tables import LARGEST, ZIP_METHODS, may_unpack
+from pu_shift.losses import surrogates
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel, load_state, state_of
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.average import CANDIDATES, PLAIN, Calibration, PlainRatio, RatioAverage
@@ -371,7 +368,7 @@ _FITTED_RULES: dict[str, dict[str, Rule]] = {
             lambda v: type(v) is list and len(v) == 3 and all(map(_UNIT[1], v)),
         ),
         "slope": _POSITIVE,
-        "loss": _one_of(*SURROGATES),
+        "loss": _one_of(*surrogates()),
         "network": _NETWORK,
         "fallback": _of_type("true or false", bool),
     },

@@ -17,6 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from pu_shift._chainer import ChainerMissingError, require_chainer
+from pu_shift._checks import one_line
 from pu_shift._signals import exit_status
 from pu_shift.data import DataError
 from pu_shift.device import DeviceError, usable_gpu
@@ -249,8 +250,7 @@ def fail(error: BaseException) -> int:
 
 def _one_line(error: BaseException) -> str:
     """Return a message in one line; some list what was tried, a line each."""
-    lines = (line.strip() for line in str(error).splitlines())
-    return "; ".join(line for line in lines if line)
+    return one_line(error, between="; ", most=4000)
 
 
 def progress(tasks: list[Task], finished: Iterator[Any]) -> Iterator[Any]:

@@ -42,6 +42,7 @@ from threadpoolctl import threadpool_limits
 from pu_shift._checks import distinct, shown
 from pu_shift._grids import RATIO_LAMS, assign_folds
 from pu_shift._seeds import Seed, child
+from pu_shift._sklearn import last_step, split_steps
 from pu_shift.bigdata import RowBlocks, in_blocks, survey_of
 from pu_shift.device import Device, device_of, to_numpy
 from pu_shift.priors import ratio_bounds
@@ -609,16 +610,12 @@ class _Scored(NamedTuple):
 def check_streams(candidates: Mapping[str, Any]) -> None:
     """Refuse a classifier that cannot be trained block by block."""
     for name, item in candidates.items():
-        if not isinstance(item, str) and not hasattr(_last_step(item), "partial_fit"):
+        if not isinstance(item, str) and not hasattr(last_step(item), "partial_fit"):
             raise ValueError(
                 f"estimator {name!r} has no partial_fit and so needs all rows in memory, but X_p "
                 "or X_u comes in blocks: use 'auto', 'ulsif', or a classifier that has it, such as "
                 "SGDClassifier(loss='log_loss'), also at the end of a pipeline"
             )
-
-
-def _last_step(item: Any) -> Any:
-    return item[-1] if isinstance(item, Pipeline) else item
 
 
 def _fit_stream(
@@ -635,10 +632,10 @@ def _fit_stream(
     Steps of a pipeline before the last are fitted to the samples. Returned are the ratio, those
     without a fold, and their values at the scored rows of it.
     """
-    before, X = None, _joined(*samples)[0]
-    if isinstance(item, Pipeline) and len(item) > 1:
-        before = clone(item[:-1]).fit(X)
-    models = [clone(_last_step(item)) for _ in range(n_folds + 1)]
+    before, last = split_steps(item)
+    if before is not None:
+        before = clone(before).fit(_joined(*samples)[0])
+    models = [clone(last) for _ in range(n_folds + 1)]
     rng = np.random.default_rng(seed)
     for (rows_p, folds_p), (rows_u, folds_u) in _paired(X_p, X_u, scored):
         X, is_p = _joined(rows_p, rows_u)

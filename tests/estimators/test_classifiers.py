@@ -28,14 +28,14 @@ from pu_shift import (
 from pu_shift._chainer import chainer
 from pu_shift.device import DeviceError
 from pu_shift.estimators.classifiers import (
-    SURROGATES,
     FallbackWarning,
     LabelWarning,
     NonConvexWarning,
     _zero_one_risk,
 )
-from pu_shift.estimators.cross_validation import surrogate_scorer, zero_one_scorer
+from pu_shift.estimators.cross_validation import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.files.models import load_model, save_model
+from pu_shift.losses import LOSSES, Loss, surrogates
 from pu_shift.ratios.ulsif import GridEdgeWarning
 from tests.mixtures import mixture, posterior, pu_samples
 from tests.networks import made
@@ -329,7 +329,7 @@ def test_a_changed_direction_asks_for_a_fit(ratio):
         changed.predict(GRID)
 
 
-@pytest.mark.parametrize("loss", SURROGATES)
+@pytest.mark.parametrize("loss", surrogates())
 @pytest.mark.parametrize("correction", [None, "ascent"])
 @pytest.mark.parametrize("basis", ["linear", "gaussian"])
 def test_risk_minimisers_come_near_the_bayes_classifier(loss, correction, basis):
@@ -346,6 +346,47 @@ def test_risk_minimisers_come_near_the_bayes_classifier(loss, correction, basis)
     if loss == "logistic" or basis == "gaussian":
         # A line cannot follow the posterior's S; a sigmoid or a kernel can.
         assert np.mean(np.abs(proba - posterior(X, 0.6))) < 0.12
+
+
+class _SteepLogistic(Loss):
+    """log(1 + exp(−3z)): its posterior is 1/(1 + exp(−3g))."""
+
+    name = "steep_logistic"
+
+    def _value(self, xp, z):
+        return LOSSES["logistic"].value(3.0 * z)
+
+    def _derivative(self, xp, z):
+        return 3.0 * LOSSES["logistic"].derivative(3.0 * z)
+
+
+class _Hinge(Loss):
+    """max(0, 1 − z), which determines only the sign of q − ½."""
+
+    name = "hinge"
+
+    def _value(self, xp, z):
+        return xp.clip(1.0 - z, 0.0, xp.inf)
+
+    def _derivative(self, xp, z):
+        return -xp.astype(z < 1.0, z.dtype)
+
+
+@pytest.mark.parametrize("loss", [_SteepLogistic(), _Hinge()], ids=repr)
+def test_a_new_loss_has_right_probabilities_and_the_right_constant(loss, monkeypatch):
+    monkeypatch.setitem(LOSSES, loss.name, loss)
+    classifier = RiskMinimizationClassifier(PRIOR, 0.6, loss=loss.name, **FAST).fit_pu(X_P, X_U)
+    X, _ = mixture(4000, 0.6, np.random.default_rng(2))
+    found = classifier.predict_proba(X)[:, 1]
+    assert np.mean(np.abs(found - posterior(X, 0.6))) < (0.05 if loss.is_proper else 0.12)
+    # P and U are the same: no model is better than the constant, whose posterior is π′.
+    with pytest.warns(FallbackWarning):
+        constant = RiskMinimizationClassifier(0.1, loss=loss.name, **FAST).fit_pu(X_U, X_U)
+    np.testing.assert_allclose(constant.predict_proba(GRID)[:, 1], 0.1, rtol=1e-6)
+    held_out = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
+    ratio = DensityRatioClassifier(PRIOR, 0.6, widths=1.0, lams=0.1).fit_pu(X_P, X_U)
+    # The scorer turns posteriors into scores on the scale of the loss.
+    assert -0.5 < PURiskScorer(loss.name)(ratio, *held_out) <= 0.0
 
 
 @pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
