@@ -50,7 +50,7 @@ class Entry:
     n_steps: int
     width: str
     lams: tuple[float, ...] = (0.0,)
-    trials: int = TRIALS
+    glance: bool = False  # at trial 0 of π = 0.3 and seed 0 alone: it is several times the work
 
 
 ENTRIES = (
@@ -59,11 +59,10 @@ ENTRIES = (
     Entry("100 centres, 250 steps", lambda d: 100, 250, "uLSIF"),
     Entry("max(50, d) centres, 500 steps", lambda d: max(50, d), 500, "uLSIF"),
     Entry("max(100, d) centres, 250 steps", lambda d: max(100, d), 250, "uLSIF"),
-    # Several times the work of the others: a glance at one trial.
     Entry(
         "max(50, d) centres, 500 steps, λ 1e-7 … 1e-2", lambda d: max(50, d), 500, "uLSIF", LAMS, 1
     ),
-    Entry("100 centres, 500 steps, λ 0.1", lambda d: 100, 500, "own risk", (0.1,), 1),
+    Entry("100 centres, 500 steps, λ 0.1", lambda d: 100, 500, "own risk", (0.1,), glance=True),
 )
 
 
@@ -107,7 +106,8 @@ def accuracies(task: Task, seed: int) -> pd.DataFrame:
         fit = cache(partial(fit_at, sample, task.prior, given))
         samples = sample.positives, sample.unlabeled
         ratio = ULSIF(*samples, width_factors=WIDTHS, lams=1e-2, seed=sample.seed)
-        entries = [entry for entry in ENTRIES if task.trial < entry.trials]
+        glance = (task.trial, task.prior, seed) == (0, 0.3, 0)
+        entries = [entry for entry in ENTRIES if glance or not entry.glance]
         for entry, method in product(entries, KER_METHODS):
             n_centers, width, rule = entry.n_centers(dataset.X.shape[1]), None, "risk"
             if entry.width == "uLSIF":
