@@ -940,9 +940,9 @@ class RiskMinimizationClassifier(_PUClassifier):
         median distance and λ of 0 … 1 (with ``model`` 0).
     width_rule
         What chooses among several widths: ``'risk'``, the model's own held-out risk, or
-        ``'ulsif'``, the cross-validation score of p/u uLSIF with the model's centres and
-        λ = 10⁻². The risk of a PU model prefers narrow kernels; uLSIF's score does not, knows
-        no condition, and saves training at every width.
+        ``'ulsif'``, the cross-validation score of p/u uLSIF with 100 centres and λ = 10⁻². The
+        held-out risk of a PU model prefers narrow kernels; uLSIF's score does not. It is the
+        same for every condition, and one width is trained instead of all.
     scaling
         ``'standard'`` trains on features of mean 0 and standard deviation 1 (over P ∪ U), and
         keeps ``mean_`` and ``scale_`` for new rows; ``None`` takes features as they are.
@@ -1240,8 +1240,8 @@ class RiskMinimizationClassifier(_PUClassifier):
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
             widths = self._widths(X_p, X_u)
             if self.width_rule == "ulsif":
-                options = {"centers": centers, "widths": widths, "lams": WIDTH_LAM, "n_folds": k}
-                widths = np.array([ULSIF(X_p, X_u, seed=child(seed, 4), **options).width])
+                ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=k, seed=seed)
+                widths = np.array([ratio.width])
         best: list[Any] = [(np.inf, None)] * len(risk.conditions)
         for width in widths:
             features = [X_p, X_u]
