@@ -38,7 +38,8 @@ setup(
     # The printed tables lie at the top, where a reader looks for them.
     package_dir={"pu_shift.paper_tables": "paper_tables"},
     package_data={
-        "pu_shift": ["py.typed", "explorer_assets/*"],
+        "pu_shift": ["py.typed"],
+        "pu_shift.explorer": ["assets/*"],
         "pu_shift.report": ["assets/*"],
         "pu_shift.paper_tables": ["*.csv"],
     },

@@ -19,8 +19,8 @@ from bench_training import N_P, Problem, Stack
 from measure import interleaved
 
 from pu_shift import ULSIF
-from pu_shift.kernels import choose_centers, gaussian_kernel
-from pu_shift.ulsif import GridEdgeWarning
+from pu_shift.ratios.kernels import choose_centers, gaussian_kernel
+from pu_shift.ratios.ulsif import GridEdgeWarning
 
 JOBS = (
     *(("uLSIF", n) for n in (2_000, 20_000, 200_000, 2_000_000)),

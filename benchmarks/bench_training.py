@@ -8,9 +8,9 @@ import numpy as np
 from measure import interleaved
 from peers_training import one_by_one_chainer, stacked_torch
 
+from pu_shift._grids import assign_folds, training_weights
 from pu_shift._seeds import child
-from pu_shift.candidates import assign_folds, training_weights
-from pu_shift.links import LinearModel
+from pu_shift.models import LinearModel
 from pu_shift.paper.protocol import Protocol
 from pu_shift.priors import Condition
 from pu_shift.risks import Risk

@@ -17,10 +17,10 @@ from peers_ulsif import (
 )
 
 from pu_shift import ULSIF
+from pu_shift._grids import assign_folds
 from pu_shift._seeds import child
-from pu_shift.candidates import assign_folds
-from pu_shift.kernels import gaussian_kernel, median_distance
-from pu_shift.ulsif import GridEdgeWarning
+from pu_shift.ratios.kernels import gaussian_kernel, median_distance
+from pu_shift.ratios.ulsif import GridEdgeWarning
 
 N_P, N_U, N_CENTERS, SEED = 500, 2000, 100, 0
 LAMS = np.logspace(-3, 1, 9)

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from pu_shift import DensityRatioClassifier
-from pu_shift.model_file import save_model
+from pu_shift.files.models import save_model
 
 RESULTS = Path(__file__).with_name("load.json")
 BLOCK = 100_000

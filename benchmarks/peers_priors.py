@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from pu_shift.kernels import kernel_from_distances, median_distance, squared_distances
+from pu_shift.ratios.kernels import kernel_from_distances, median_distance, squared_distances
 
 WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 

@@ -28,14 +28,14 @@ from peers_priors import elkan_noto, km2, pulearn_share
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_moons
 from threadpoolctl import threadpool_limits
 
-from pu_shift import class_prior
-from pu_shift.class_prior import PRIORS, PriorWarning, estimate_prior
-from pu_shift.classifiers import DensityRatioClassifier
 from pu_shift.data import load
 from pu_shift.data.dataset import Dataset
 from pu_shift.data.sampling import draw
+from pu_shift.estimation import class_prior
+from pu_shift.estimation.class_prior import PRIORS, PriorWarning, estimate_prior
+from pu_shift.estimation.test_prior import SHIFT_METHODS, estimate_test_prior
+from pu_shift.estimators.classifiers import DensityRatioClassifier
 from pu_shift.paper.settings import DATASETS, TABLES
-from pu_shift.shift_estimation import SHIFT_METHODS, estimate_test_prior
 
 HERE = Path(__file__).resolve().parent
 TRUE_PRIORS = (0.1, 0.3, 0.5, 0.7, 0.9)

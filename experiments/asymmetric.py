@@ -17,7 +17,7 @@ from studies import Rows, Study, StudyOptions, study_main
 
 from pu_shift.data.sampling import Draw
 from pu_shift.device import get_device, to_numpy
-from pu_shift.links import LinearModel, score_rows
+from pu_shift.models import LinearModel, score_rows
 from pu_shift.priors import Condition, test_prior_from_alpha
 from pu_shift.risks import Risk
 from pu_shift.training import train

@@ -10,7 +10,7 @@ from itertools import product
 
 from studies import Rows, Study, StudyOptions, study_main
 
-from pu_shift.class_prior import PRIOR_METHODS, estimate_prior
+from pu_shift.estimation.class_prior import PRIOR_METHODS, estimate_prior
 
 PRIORS = (0.3, 0.5, 0.7)
 TRIALS = 5

@@ -10,8 +10,8 @@ from itertools import product
 
 from studies import Rows, Study, StudyOptions, study_main
 
-from pu_shift.class_prior import estimate_prior
-from pu_shift.shift_estimation import estimate_test_prior
+from pu_shift.estimation.class_prior import estimate_prior
+from pu_shift.estimation.test_prior import estimate_test_prior
 
 PRIORS = (0.3, 0.5, 0.7)
 PRIOR = 0.3  # may be another: then it is added to these

@@ -1,9 +1,9 @@
 """PU classification under class prior shift and asymmetric error.
 
 The reference implementation of Charoenphakdee & Sugiyama (2019). The theory lives in
-:mod:`pu_shift.priors` and :mod:`pu_shift.losses`, the two frameworks in :mod:`pu_shift.ulsif`
-(density ratios) and :mod:`pu_shift.risks`, :mod:`pu_shift.links`, :mod:`pu_shift.training` (risk
-minimisation). The scikit-learn estimators over both are in :mod:`pu_shift.classifiers`.
+:mod:`pu_shift.priors` and :mod:`pu_shift.losses`, density ratios in :mod:`pu_shift.ratios`, risk
+minimisation in :mod:`pu_shift.risks`, :mod:`pu_shift.models` and :mod:`pu_shift.training`. The
+scikit-learn estimators over both are in :mod:`pu_shift.estimators`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import importlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pu_shift._moved import find_moved_modules
+
+find_moved_modules()
 
 # Chainer and scikit-learn take a second to import. The command `pu-shift`, also as
 # `python -m pu_shift`, imports them later: once it answers signals in its own way.

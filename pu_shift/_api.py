@@ -2,17 +2,17 @@
 
 from pu_shift import _chainer  # noqa: F401  (first: makes Chainer importable)
 from pu_shift._version import __version__
-from pu_shift.blocks import RowBlocks
-from pu_shift.class_prior import estimate_prior
-from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
-from pu_shift.links import MLP, GaussianKernelModel, LinearModel
-from pu_shift.model_selection import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.bigdata import RowBlocks
+from pu_shift.estimation.class_prior import estimate_prior
+from pu_shift.estimation.shift_check import check_positives, check_shift
+from pu_shift.estimation.test_prior import estimate_test_prior
+from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.estimators.cross_validation import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.models import MLP, GaussianKernelModel, LinearModel
 from pu_shift.priors import Condition
+from pu_shift.ratios.ulsif import KLIEP, ULSIF
 from pu_shift.risks import Risk
-from pu_shift.shift_check import check_positives, check_shift
-from pu_shift.shift_estimation import estimate_test_prior
 from pu_shift.training import train
-from pu_shift.ulsif import KLIEP, ULSIF
 
 __all__ = [
     "KLIEP",

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pu_shift._checks import positive, positive_int
-from pu_shift.candidates import check_grid
+from pu_shift._grids import check_grid
 from pu_shift.explorer import classifier_of, ratio_classifier_of, training_posterior
 from pu_shift.priors import Condition
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int
+from pu_shift._grids import check_grid
 from pu_shift._seeds import Seed, child
-from pu_shift.candidates import check_grid
 from pu_shift.device import beside, on_device, to_numpy
-from pu_shift.kernels import as_rows, row_blocks
-from pu_shift.links import score_rows, scores_of
+from pu_shift.models import score_rows, scores_of
+from pu_shift.ratios.kernels import as_rows, row_blocks
 from pu_shift.risks import Risk, row_weights
 
 # Entries of a parameter updated at a time, so that the passes over them stay in the cache.
@@ -152,7 +152,7 @@ def train(
 
     Examples
     --------
-    >>> from pu_shift.links import LinearModel
+    >>> from pu_shift.models import LinearModel
     >>> from pu_shift.priors import Condition
     >>> rng = np.random.default_rng(0)
     >>> X_p = rng.normal(1.0, 1.0, (50, 2)).astype(np.float32)

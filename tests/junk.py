@@ -19,21 +19,21 @@ from pu_shift import (
     LinearModel,
     PURiskScorer,
     RiskMinimizationClassifier,
-    candidates,
+    _grids,
     check_positives,
     check_shift,
     data,
     estimate_prior,
     estimate_test_prior,
-    kernels,
     losses,
-    model_file,
     priors,
     risks,
 )
 from pu_shift.data.sampling import draw
+from pu_shift.files import models
 from pu_shift.paper import claims, compare, settings, store
 from pu_shift.paper.protocol import Protocol, load_protocol
+from pu_shift.ratios import kernels
 from tests.mixtures import pu_samples
 
 P, U = pu_samples(20, 40, 0.4, d=2)
@@ -231,8 +231,8 @@ CALLS = {
         {"X_test": U, "method": "em", "level": 0.9, "prior": 0.3},
     ),
     "sensitivity": (FITTED.sensitivity, {"X": U, "prior": 0.3, "test_prior": (0.2, 0.4)}),
-    "assign_folds": (partial(candidates.assign_folds, "P"), {"n": 7, "n_folds": 3, "seed": 0}),
-    "check_grid": (partial(candidates.check_grid, "lams"), {"values": [1.0], "allow_zero": True}),
+    "assign_folds": (partial(_grids.assign_folds, "P"), {"n": 7, "n_folds": 3, "seed": 0}),
+    "check_grid": (partial(_grids.check_grid, "lams"), {"values": [1.0], "allow_zero": True}),
     "Dataset.of": (data.Dataset.of, {"name": "two", "X": [[0.0], [1.0]], "y": [1, -1]}),
     "draw": (draw, {"dataset": DATASET, **DRAW, "trial": 0, "counts": "exact"}),
     "load": (lambda name: data.load(name, offline=True), {"name": "banana"}),
@@ -240,8 +240,8 @@ CALLS = {
     "load_csv": (data.load_csv, {"path": "absent.csv", "label": 0, "positive": 1}),
     "load_libsvm": (data.load_libsvm, {"path": "absent.txt", "positive": 1}),
     "load_file": (data.load_file, {"path": "absent.txt", "label": 0, "positive": 1}),
-    "load_model": (model_file.load_model, {"path": "absent.npz"}),
-    "save_model": (model_file.save_model, {"path": "absent/model.npz", "estimator": FITTED}),
+    "load_model": (models.load_model, {"path": "absent.npz"}),
+    "save_model": (models.save_model, {"path": "absent/model.npz", "estimator": FITTED}),
     "Protocol": (Protocol, Protocol().as_dict()),
     "load_protocol": (load_protocol, {"overrides": {"n_steps": 3}}),
     "read_trials": (store.read_trials, {"folder": "absent"}),

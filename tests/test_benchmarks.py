@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import nnls
 
 from pu_shift import ULSIF
+from pu_shift._grids import assign_folds
 from pu_shift._seeds import child
-from pu_shift.candidates import assign_folds
-from pu_shift.kernels import gaussian_kernel
+from pu_shift.ratios.kernels import gaussian_kernel
 from tests.mixtures import pu_samples
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,7 +55,7 @@ def test_results_are_merged_and_missing_peers_named(load, monkeypatch, tmp_path,
     assert (tmp_path / "results.png").read_bytes()[1:4] == b"PNG"
 
 
-@pytest.mark.filterwarnings("ignore::pu_shift.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::pu_shift.ratios.ulsif.GridEdgeWarning")
 def test_plain_numpy_gives_the_scores_of_ours(load):
     peers = load("peers_ulsif")
     rng = np.random.default_rng(0)

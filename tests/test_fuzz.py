@@ -19,13 +19,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pu_shift
-from pu_shift import data, model_file, priors, risks
+from pu_shift import data, priors, risks
 from pu_shift.cli import main as command_line
 from pu_shift.data import parsers
 from pu_shift.device import DeviceError
+from pu_shift.files import models
+from pu_shift.files.tables import read_blocks
 from pu_shift.paper.protocol import load_protocol
 from pu_shift.paper.store import HYPER, TrialStore, read_trials
-from pu_shift.row_files import read_blocks
 from tests import junk
 from tests.data import tiny
 from tests.paper.simulate import trial
@@ -41,7 +42,7 @@ MOST_MEMORY = 64 << 20
 def names_to_cover():
     """Return the public names of the package, of its theory and of its data."""
     names = {*pu_shift.__all__, *data.__all__}
-    for module in (priors, risks, model_file):
+    for module in (priors, risks, models):
         members = inspect.getmembers(module, inspect.isfunction)
         names |= {name for name, member in members if member.__module__ == module.__name__}
     return {name for name in names if not name.startswith("_")}
@@ -109,7 +110,7 @@ def archive(**members):
 def model(tmp_path_factory):
     """Content of a model file."""
     path = tmp_path_factory.mktemp("model") / "model.npz"
-    model_file.save_model(path, junk.FITTED)
+    models.save_model(path, junk.FITTED)
     return path.read_bytes()
 
 
@@ -198,7 +199,7 @@ def test_no_file_breaks_its_parser(name, choice, tmp_path):
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(choice=st.data())
 def test_no_model_file_breaks_the_loader(model, choice, tmp_path):
-    harmless(model_file.load_model, tmp_path / "model.npz", choice.draw(mutations(model)))
+    harmless(models.load_model, tmp_path / "model.npz", choice.draw(mutations(model)))
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -260,7 +261,7 @@ def test_no_header_breaks_the_loader(model, header, field, tmp_path):
     arrays["header"] = np.frombuffer(json.dumps(fields).encode(), dtype=np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    harmless(model_file.load_model, tmp_path / "model.npz", buffer.getvalue())
+    harmless(models.load_model, tmp_path / "model.npz", buffer.getvalue())
 
 
 def test_hyper_columns_of_a_forged_header_are_not_believed(trials, tmp_path):

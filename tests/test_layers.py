@@ -16,34 +16,17 @@ LAYERS = {
         "_checks",
         "_cluster",
         "_files",
+        "_grids",
         "_html",
+        "_moved",
         "_seeds",
         "_signals",
         "device",
     ),
     "theory": ("priors", "losses", "risks"),
-    "numerics": ("candidates", "blocks", "kernels", "ulsif", "links", "training"),
-    "learning": (
-        "model_selection",
-        "class_prior",
-        "shift_estimation",
-        "ratio_models",
-        "classifiers",
-        "shift_check",
-        "_api",
-    ),
-    "use": (
-        "row_files",
-        "preparation",
-        "parquet",
-        "predictions",
-        "model_file",
-        "explorer",
-        "plots",
-        "commands",
-        "cli",
-        "__main__",
-    ),
+    "numerics": ("bigdata", "ratios", "models", "training"),
+    "learning": ("estimation", "estimators", "_api"),
+    "use": ("files", "explorer", "plots", "cli", "__main__"),
     "data": ("data",),
     "paper": ("paper",),
     "pictures": ("report",),
@@ -87,11 +70,6 @@ def test_within_a_layer_nothing_goes_round_in_circles():
         for name in leaves:
             del graph[name]
     assert not graph
-
-
-def test_no_two_modules_share_a_name():
-    names = [name.rpartition("/")[2] for name in MODULES if not name.endswith("__init__")]
-    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize(

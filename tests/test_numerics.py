@@ -24,10 +24,10 @@ from pu_shift import (
     estimate_prior,
     train,
 )
-from pu_shift.kernels import ScaleWarning, gaussian_kernel, median_distance
 from pu_shift.priors import alpha_from_test_prior, shift_posterior, test_prior_from_alpha
+from pu_shift.ratios.kernels import ScaleWarning, gaussian_kernel, median_distance
+from pu_shift.ratios.ulsif import GridEdgeWarning
 from pu_shift.risks import KINDS, evaluate_risk, risk_weights
-from pu_shift.ulsif import GridEdgeWarning
 from tests.mixtures import posterior, pu_samples
 
 DTYPES = (np.float32, np.float64)
@@ -349,7 +349,7 @@ class TestTraining:
     @pytest.mark.parametrize(
         ("model", "factor", "rate"), [(None, 1e15, 1e-2), (MLP(3, 8, 1), 1.0, 1e30)]
     )
-    @pytest.mark.filterwarnings("ignore::pu_shift.kernels.ScaleWarning")
+    @pytest.mark.filterwarnings("ignore::pu_shift.ratios.kernels.ScaleWarning")
     def test_a_training_that_diverges_is_said(self, model, factor, rate):
         X_p, X_u = (factor * X for X in samples(dtype=np.float32))
         classifier = RiskMinimizationClassifier(
@@ -432,7 +432,7 @@ LINEAR = {
 
 
 @pytest.mark.parametrize("fit", LINEAR.values(), ids=LINEAR)
-@pytest.mark.filterwarnings("ignore::pu_shift.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::pu_shift.ratios.ulsif.GridEdgeWarning")
 class TestScale:
     """A linear basis that would give a constant without a word says so, with the cure."""
 
@@ -494,7 +494,7 @@ class TestClassPrior:
         with pytest.raises(ValueError, match="X must be scaled: squares of values up to"):
             estimate_prior(*(1e160 * X for X in samples()))
 
-    @pytest.mark.filterwarnings("ignore::pu_shift.class_prior.PriorWarning")
+    @pytest.mark.filterwarnings("ignore::pu_shift.estimation.class_prior.PriorWarning")
     @pytest.mark.parametrize("name", HARD)
     def test_hard_data_give_a_share(self, name):
         estimate = estimate_prior(*hard_data(name))

@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 
 from pu_shift import risks
 from pu_shift._chainer import chainer
-from pu_shift.candidates import assign_folds, training_weights
-from pu_shift.links import MLP, GaussianKernelModel, LinearModel, score_rows
+from pu_shift._grids import assign_folds, training_weights
 from pu_shift.losses import Loss
+from pu_shift.models import MLP, GaussianKernelModel, LinearModel, score_rows
 from pu_shift.priors import Condition
 from pu_shift.risks import Risk
 from pu_shift.training import AMSGrad, pooled_batches, train

@@ -21,16 +21,16 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(
-    include=["pu_shift.data", "pu_shift.model_file", "pu_shift.row_files"]
+    include=["pu_shift.data", "pu_shift.files.models", "pu_shift.files.tables"]
 ):
     import numpy as np
 
     from pu_shift import DensityRatioClassifier
     from pu_shift.data import load_file, parsers
-    from pu_shift.model_file import load_model, save_model
+    from pu_shift.files.models import load_model, save_model
+    from pu_shift.files.tables import read_blocks
     from pu_shift.paper.protocol import load_protocol
     from pu_shift.paper.store import TrialStore, read_trials
-    from pu_shift.row_files import read_blocks
 
 TABLE = b"a,b,kind\n1.5,2,1\n2.5,3,0\n-1e3,0.25,1\n"
 KEEL = b"@relation x\n@attribute a real\n@data\n1.0, 2.0, 1\n3.0, 4.0, 0\n"

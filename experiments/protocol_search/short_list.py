@@ -31,7 +31,7 @@ from pu_shift.paper.scripts import ending
 from pu_shift.paper.settings import DATASETS, GUIDES, KER_METHODS, TABLES, TRIALS
 from pu_shift.paper.store import write_atomic
 from pu_shift.paper.workers import in_parallel
-from pu_shift.ulsif import ULSIF, GridEdgeWarning
+from pu_shift.ratios.ulsif import ULSIF, GridEdgeWarning
 
 WIDTHS = np.logspace(-1, 1, 11)
 LAMS = tuple(10.0**k for k in range(-7, -1))
@@ -60,7 +60,12 @@ ENTRIES = (
     Entry("max(50, d) centres, 500 steps", lambda d: max(50, d), 500, "uLSIF"),
     Entry("max(100, d) centres, 250 steps", lambda d: max(100, d), 250, "uLSIF"),
     Entry(
-        "max(50, d) centres, 500 steps, λ 1e-7 … 1e-2", lambda d: max(50, d), 500, "uLSIF", LAMS, 1
+        "max(50, d) centres, 500 steps, λ 1e-7 … 1e-2",
+        lambda d: max(50, d),
+        500,
+        "uLSIF",
+        LAMS,
+        True,
     ),
     Entry("100 centres, 500 steps, λ 0.1", lambda d: 100, 500, "own risk", (0.1,), glance=True),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift.row_files import DataError
+from pu_shift.files.tables import DataError
 
 
 @dataclass(frozen=True, eq=False)

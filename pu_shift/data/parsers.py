@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from pu_shift.data.dataset import DataError, show
-from pu_shift.row_files import Table, decompressed, is_number, may_unpack, one_line, reading
+from pu_shift.files.tables import Table, decompressed, is_number, may_unpack, one_line, reading
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
 MAX_BYTES = 256 << 20

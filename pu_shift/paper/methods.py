@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from pu_shift.classifiers import RiskMinimizationClassifier
 from pu_shift.data.sampling import Draw
+from pu_shift.estimators.classifiers import RiskMinimizationClassifier
 from pu_shift.paper.protocol import Protocol
-from pu_shift.ulsif import GridEdgeWarning
+from pu_shift.ratios.ulsif import GridEdgeWarning
 
 
 def fit_method(

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from pu_shift._checks import one_of, positive, positive_int
-from pu_shift.candidates import check_grid
-from pu_shift.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift._grids import check_grid
+from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
 from pu_shift.risks import CORRECTIONS
 

@@ -15,8 +15,8 @@ from pu_shift.paper.figures import new_figure
 from pu_shift.paper.settings import METHODS
 from pu_shift.paper.style import NEGATIVE_COLOUR, POSITIVE_COLOUR, method_colour, method_dash
 from pu_shift.priors import Condition, ratio_bounds
+from pu_shift.ratios.ulsif import ULSIF
 from pu_shift.report.ideas import Surfaces
-from pu_shift.ulsif import ULSIF
 
 # The classes of the one-dimensional example: unit Gaussians at these means.
 MEANS = {1: 1.0, -1: -1.0}

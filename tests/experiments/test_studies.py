@@ -22,7 +22,7 @@ STUDIES = {
     for module in (asymmetric, robustness, estimated_prior, class_prior, networks)
 }
 # So few rows may not tell the classes apart.
-FEW = pytest.mark.filterwarnings("ignore::pu_shift.class_prior.PriorWarning")
+FEW = pytest.mark.filterwarnings("ignore::pu_shift.estimation.class_prior.PriorWarning")
 SMALL = {"n_p": 60, "n_u": 200, "n_steps": 60, "n_centers": 20, "ker_centers": 20}
 
 

@@ -23,18 +23,23 @@ from pu_shift import (
     train,
 )
 from pu_shift._chainer import chainer
-from pu_shift.candidates import assign_folds
+from pu_shift._grids import assign_folds
 from pu_shift.data import Dataset
 from pu_shift.data.sampling import draw
 from pu_shift.device import beside, get_device, to_numpy
-from pu_shift.kernels import choose_centers, gaussian_kernel, median_distance, squared_distances
-from pu_shift.links import score_rows
+from pu_shift.estimators.cross_validation import cross_validate
+from pu_shift.files.models import load_model, save_model
 from pu_shift.losses import LOSSES
-from pu_shift.model_file import load_model, save_model
-from pu_shift.model_selection import cross_validate
+from pu_shift.models import score_rows
 from pu_shift.paper.methods import fit_method
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
+from pu_shift.ratios.kernels import (
+    choose_centers,
+    gaussian_kernel,
+    median_distance,
+    squared_distances,
+)
 from pu_shift.risks import evaluate_risk, nnpu_risk, pu_shift_risk
 
 pytestmark = pytest.mark.gpu
@@ -90,7 +95,7 @@ def test_losses(on, name, dtype):
         {"widths": 1.0, "lams": 0.1},
     ],
 )
-@pytest.mark.filterwarnings("ignore::pu_shift.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::pu_shift.ratios.ulsif.GridEdgeWarning")
 def test_ulsif(on, options):
     here = ULSIF(X_P, X_U, n_centers=30, **options)
     there = ULSIF(*on.send((X_P, X_U)), n_centers=30, **options)
@@ -99,7 +104,7 @@ def test_ulsif(on, options):
     assert_allclose(to_numpy(there(on.send(X_TEST))), here(X_TEST), rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::pu_shift.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::pu_shift.ratios.ulsif.GridEdgeWarning")
 def test_kliep(on):
     here = KLIEP(X_P, X_U, n_centers=30)
     there = KLIEP(*on.send((X_P, X_U)), n_centers=30)

@@ -13,7 +13,7 @@ from pu_shift.paper.methods import chosen, fit_method, scale_features
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
 from pu_shift.priors import alpha_unif
-from pu_shift.ulsif import ULSIF
+from pu_shift.ratios.ulsif import ULSIF
 
 PRIOR, GIVEN, SEED = 0.3, (0.3, 0.45, 0.7), 11
 RATIO = ("u/p uLSIF", "p/u uLSIF", "p/u uLSIF-Lin")

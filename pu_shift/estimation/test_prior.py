@@ -1,0 +1,432 @@
+r"""Estimate the test prior π′ from unlabelled test rows, and see what uncertain priors change.
+
+The test density is a mixture of the training densities (Theorem 10),
+
+.. math:: p_\mathrm{t} = (1-s)\,p_\mathrm{u} + s\,p_\mathrm{p}, \qquad
+          s = \frac{\pi' - \pi}{1 - \pi},
+
+so that unlabelled test rows show the shift s even where π is unknown, and
+π′ = π + s(1 − π).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+from sklearn.pipeline import Pipeline
+
+from pu_shift._checks import one_of, open_unit, shown
+from pu_shift.bigdata import RowBlocks, as_blocks
+from pu_shift.priors import Condition, shift_posterior
+
+SHIFT_METHODS = ("ratio", "em")
+LEAST_ROWS = 30
+
+
+@dataclass(frozen=True)
+class ShiftEstimate:
+    """An estimated test prior.
+
+    Attributes
+    ----------
+    test_prior : float
+        The estimate of π′.
+    low, high : float
+        Its interval.
+    level : float
+        The interval's level.
+    method : str
+        What was used.
+    n_rows : int
+        The number of test rows.
+    """
+
+    test_prior: float
+    low: float
+    high: float
+    level: float
+    method: str
+    n_rows: int
+
+
+def estimate_test_prior(
+    classifier: Any,
+    X_test: Any,
+    method: str | None = None,
+    level: float = 0.95,
+    prior: float | tuple[float, float] | None = None,
+) -> ShiftEstimate:
+    r"""Estimate π′, the share of positives among unlabelled test rows.
+
+    ``'ratio'`` matches means. With :math:`g = p_\mathrm{p}/(p_\mathrm{p} + p_\mathrm{u})`, which
+    the fitted ratio gives,
+
+    .. math:: s = \frac{\mathbb E_\mathrm{t}[g] - \mathbb E_\mathrm{u}[g]}
+                       {\mathbb E_\mathrm{p}[g] - \mathbb E_\mathrm{u}[g]}.
+
+    This holds for any g, so that a badly fitted ratio makes the estimate less sharp, but not
+    wrong. The training means are those of held-out rows, kept by ``fit``; the interval is that of
+    the delta method and knows the noise of all three samples.
+
+    ``'em'`` maximises the likelihood of the posteriors q at π (Saerens, Latinne & Decaestecker,
+    2002),
+
+    .. math:: \sum_i \log\Bigl(\frac{\pi'}{\pi}q_i + \frac{1-\pi'}{1-\pi}(1-q_i)\Bigr),
+
+    which is concave in π′: its maximum is the point where their EM algorithm ends. The interval
+    is that of the likelihood ratio, and takes the posteriors to be right.
+
+    Parameters
+    ----------
+    classifier
+        A fitted :class:`pu_shift.DensityRatioClassifier`, or a pipeline that ends with one. For
+        ``'em'`` any classifier with ``predict_proba``.
+    X_test
+        (n, d) rows of one test set, at least 30.
+    method
+        ``'ratio'`` or ``'em'``; by default ``'ratio'`` where the classifier has one.
+    level
+        The interval's level.
+    prior
+        π, where the classifier's own is not to be used or not known; or an interval of π, by
+        which that of π′ is widened.
+
+    Returns
+    -------
+    ShiftEstimate
+        Estimate and interval. If π is wrong, so is π′: with an estimated π give its interval.
+
+    Examples
+    --------
+    >>> from pu_shift import DensityRatioClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> rows = lambda n, prior: rng.normal(np.where(rng.random((n, 1)) < prior, 2.0, -2.0), 1.0)
+    >>> classifier = DensityRatioClassifier(prior=0.3).fit_pu(rows(300, 1.0), rows(900, 0.3))
+    >>> estimate = estimate_test_prior(classifier, rows(500, 0.7))
+    >>> round(estimate.test_prior, 1), estimate.low < 0.7 < estimate.high
+    (0.7, True)
+    """
+    one_of("method", method, (None, *SHIFT_METHODS))
+    level = open_unit("level", level)
+    if isinstance(classifier, Pipeline):
+        X_test, classifier = classifier[:-1].transform(X_test), classifier[-1]
+    if method is None:
+        method = "ratio" if hasattr(classifier, "ratio_sums_") else "em"
+    if method == "ratio":
+        return estimate_from_sums(classifier, test_sums(classifier, X_test), level, prior)
+    posteriors = _posteriors(classifier, X_test, _priors(classifier, prior))
+    found = [most_likely_prior(rows, value, level) for value, rows in posteriors.items()]
+    return _joined(found, level, method, len(next(iter(posteriors.values()))))
+
+
+def estimate_from_sums(
+    classifier: Any,
+    sums: np.ndarray,
+    level: float = 0.95,
+    prior: float | tuple[float, float] | None = None,
+) -> ShiftEstimate:
+    """Estimate π′ by ``'ratio'`` from sums of :func:`test_sums`, which may be of many blocks."""
+    n = int(sums[0])
+    _enough(n)
+    _needs_sums(classifier)
+    (mean_p, error_p), (mean_u, error_u) = map(_mean_and_error, classifier.ratio_sums_)
+    mean, error = _mean_and_error(sums)
+    gap = mean_p - mean_u
+    if not gap > 2.0 * np.hypot(error_p, error_u):
+        raise ValueError(
+            "classifier cannot tell positive from unlabelled rows, so that no shift can be seen"
+        )
+    shift = (mean - mean_u) / gap
+    noise = np.sqrt(error**2 + ((1.0 - shift) * error_u) ** 2 + (shift * error_p) ** 2) / gap
+    reach = norm.ppf(0.5 * (1.0 + level)) * noise
+    found = [
+        [value + s * (1.0 - value) for s in (shift, shift - reach, shift + reach)]
+        for value in _priors(classifier, prior)
+    ]
+    return _joined(found, level, "ratio", n)
+
+
+def _needs_sums(classifier: Any) -> None:
+    if not hasattr(classifier, "ratio_sums_"):
+        raise ValueError(
+            "classifier must be a DensityRatioClassifier that was fitted by this version, to "
+            f"estimate a test prior by its ratio, got {shown(classifier)}"
+        )
+
+
+def test_sums(classifier: Any, X: Any) -> np.ndarray:
+    """Sums over rows that ``'ratio'`` needs of a test set: of 1, of g and of g²."""
+    _needs_sums(classifier)
+    X = as_blocks("X_test", X)
+    if isinstance(X, RowBlocks):
+        bare = copy.copy(classifier)
+        # The blocks have been checked against the names, and are matrices now.
+        vars(bare).pop("feature_names_in_", None)
+        return X.reduce(lambda rows, _: test_sums(bare, rows) if len(rows) else np.zeros(3))
+    return sums_of(squashed(classifier.predict_ratio(X), classifier.direction_))
+
+
+vars(test_sums)["__test__"] = False
+
+
+def squashed(ratio: np.ndarray, direction: str) -> np.ndarray:
+    """p_p/(p_p + p_u), within [0, 1], from an estimated ratio that may be negative."""
+    ratio = np.maximum(ratio, 0.0).astype(np.float64)
+    return ratio / (1.0 + ratio) if direction == "p/u" else 1.0 / (1.0 + ratio)
+
+
+def sums_of(values: np.ndarray) -> np.ndarray:
+    """Return (n, Σ, Σ of squares)."""
+    return np.array([len(values), values.sum(), (values**2).sum()])
+
+
+def _mean_and_error(sums: np.ndarray) -> tuple[float, float]:
+    n, total, squares = sums
+    mean = total / n
+    return mean, np.sqrt(max(squares / n - mean**2, 0.0) / max(n - 1.0, 1.0))
+
+
+def most_likely_prior(posterior: np.ndarray, prior: float, level: float) -> list[float]:
+    """Maximum of the likelihood of π′, and where it falls below the level's limit."""
+    _enough(len(posterior))
+    # Posteriors of 0 and 1 would forbid all but one value of π′.
+    posterior = np.clip(posterior, 1e-6, 1.0 - 1e-6)
+    positive, negative = posterior / prior, (1.0 - posterior) / (1.0 - prior)
+    if np.ptp(posterior) < 1e-9:
+        raise ValueError(
+            "classifier gives every test row the same probability, so that no shift can be seen"
+        )
+
+    def slope(value: float) -> float:
+        return float(np.mean((positive - negative) / (value * positive + (1.0 - value) * negative)))
+
+    def log_likelihood(value: float) -> float:
+        return float(np.sum(np.log(value * positive + (1.0 - value) * negative)))
+
+    best = _root(slope, 0.0, 1.0)
+    limit = log_likelihood(best) - 0.5 * norm.ppf(0.5 * (1.0 + level)) ** 2
+    low = _root(lambda value: limit - log_likelihood(value), 0.0, best)
+    high = _root(lambda value: log_likelihood(value) - limit, best, 1.0)
+    return [best, low, high]
+
+
+def _root(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function crosses 0; an end of the range where it does not."""
+    if low >= high or falling(low) <= 0.0:
+        return low
+    return high if falling(high) >= 0.0 else float(brentq(falling, low, high))
+
+
+def _joined(found: list[list[float]], level: float, method: str, n: int) -> ShiftEstimate:
+    """Join the first estimate and the widest interval, as far from 0 and 1 as n rows can tell."""
+    best = float(np.clip(found[0][0], 0.5 / n, 1.0 - 0.5 / n))
+    low = float(np.clip(min(one[1] for one in found), 0.0, best))
+    high = float(np.clip(max(one[2] for one in found), best, 1.0))
+    return ShiftEstimate(best, low, high, level, method, n)
+
+
+def _enough(n: int) -> None:
+    if n < LEAST_ROWS:
+        raise ValueError(
+            f"X_test must have at least {LEAST_ROWS} rows to estimate a test prior from, got {n}"
+        )
+
+
+def _priors(classifier: Any, prior: Any) -> list[float]:
+    """Return the π to estimate at, and after it the ends of the interval if one is given."""
+    if np.ndim(prior):
+        low, high = interval("prior", prior)
+        known = hasattr(classifier, "prior_")
+        return [_priors(classifier, None)[0] if known else 0.5 * (low + high), low, high]
+    if prior is None:
+        if not hasattr(classifier, "prior_"):
+            raise ValueError("prior must be given for a classifier that knows none")
+        prior = classifier.prior_ if classifier.prior is None else classifier.prior
+    return [open_unit("prior", prior)]
+
+
+def _posteriors(classifier: Any, X: Any, priors: list[float]) -> dict[float, np.ndarray]:
+    """P(y = +1 | x) at each π."""
+    if hasattr(classifier, "predict_ratio"):
+        ratio = classifier.predict_ratio(X)
+        return {prior: posterior_at(ratio, prior, classifier.direction_) for prior in priors}
+    posterior = classifier.predict_proba(X)[:, 1]
+    condition = getattr(classifier, "condition_", None)
+    if condition is None:
+        return dict.fromkeys(priors, posterior)
+    return {prior: shift_posterior(posterior, condition.test_prior, prior) for prior in priors}
+
+
+def posterior_at(ratio: np.ndarray, prior: float, direction: str) -> np.ndarray:
+    """P(y = +1 | x) at π from an estimated ratio, within [0, 1]."""
+    if direction == "p/u":
+        return np.clip(prior * ratio, 0.0, 1.0)
+    return prior / np.maximum(ratio, prior)
+
+
+def interval(name: str, ends: Any) -> tuple[float, float]:
+    """Return the ends of a range within (0, 1)."""
+    if np.ndim(ends) == 0:
+        ends = (ends, ends)
+    if np.shape(ends) != (2,):
+        raise ValueError(f"{name} must be a number or a pair (low, high), got {shown(ends)}")
+    low, high = (open_unit(name, end) for end in ends)
+    if low > high:
+        raise ValueError(f"{name} must be (low, high) with low <= high, got {shown(ends)}")
+    return low, high
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How many decisions depend on where π and π′ lie within intervals.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows.
+    n_changed : int
+        How many are decided one way at some priors within the intervals, and the other way at
+        others.
+    changed : numpy.ndarray
+        (n_rows,) which ones.
+    thresholds : tuple of float
+        The least and the greatest threshold on the ratio.
+    prior, test_prior : tuple of float
+        The intervals; a ``test_prior`` of ``None`` goes with the prior.
+    alpha : float
+        The penalty of a false positive.
+    ratio : numpy.ndarray
+        (n_rows,) the estimated ratios.
+    direction : str
+        Of the ratio.
+    """
+
+    n_rows: int
+    n_changed: int
+    changed: np.ndarray
+    thresholds: tuple[float, float]
+    prior: tuple[float, float]
+    test_prior: tuple[float, float] | None
+    alpha: float
+    ratio: np.ndarray
+    direction: str
+
+    @property
+    def share(self) -> float:
+        """The share of rows whose decision changes."""
+        return self.n_changed / self.n_rows
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the share of rows decided as positive over the test prior, for the ends of π.
+
+        Parameters
+        ----------
+        axes
+            Matplotlib's axes to draw into; new ones by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Examples
+        --------
+        >>> found = decision_sensitivity([0.5, 1.0, 2.0], (0.2, 0.4), (0.3, 0.6))
+        >>> found.plot().get_title()
+        '1 of 3 decisions change within the intervals'
+        """
+        if axes is None:
+            from matplotlib.figure import Figure
+
+            axes = Figure(figsize=(5.0, 3.4), layout="constrained").add_subplot()
+        grid = np.linspace(0.01, 0.99, 197)
+        if self.test_prior is None:
+            shares = [self._positive(Condition(p, None, self.alpha)) for p in grid]
+            axes.plot(grid, shares, color="C0")
+        else:
+            for prior, style in zip(self.prior, ("--", "-")):
+                shares = [self._positive(Condition(prior, p, self.alpha)) for p in grid]
+                axes.plot(grid, shares, style, color="C0", label=f"π = {prior:.3g}")
+            axes.legend(frameon=False)
+        axes.axvspan(*(self.test_prior or self.prior), color="C1", alpha=0.2, lw=0)
+        axes.set(
+            xlabel="prior π = test prior π′" if self.test_prior is None else "test prior π′",
+            ylabel="share decided as positive",
+            xlim=(0.0, 1.0),
+            ylim=(-0.02, 1.02),
+            title=f"{self.n_changed:,} of {self.n_rows:,} decisions change within the intervals",
+        )
+        return axes
+
+    def _positive(self, condition: Condition) -> float:
+        return float(np.mean(condition.classify_ratio(self.ratio, self.direction) > 0))
+
+
+def decision_sensitivity(
+    ratio: Any,
+    prior: float | tuple[float, float],
+    test_prior: float | tuple[float, float] | None = None,
+    alpha: float = 0.5,
+    direction: str = "p/u",
+) -> Sensitivity:
+    r"""Count the decisions that change while π and π′ move within intervals.
+
+    The threshold on p_p/p_u,
+
+    .. math:: \frac{\alpha_\mathrm{unif}}{\pi} = \frac{\alpha(1-\pi')}
+        {\alpha\pi(1-\pi') + (1-\alpha)\pi'(1-\pi)},
+
+    is monotone in π at any π′, and in π′ at any π, and so is the one with π′ = π. Its extremes
+    lie in the corners of the intervals: what is counted is exact, not sampled.
+
+    Parameters
+    ----------
+    ratio
+        (n,) estimated ratios.
+    prior, test_prior
+        Intervals of π and π′, or numbers; a ``test_prior`` of ``None`` goes with the prior.
+    alpha
+        The penalty of a false positive.
+    direction
+        ``'p/u'`` or ``'u/p'``.
+
+    Returns
+    -------
+    Sensitivity
+        The counts, with a plot.
+
+    Examples
+    --------
+    >>> found = decision_sensitivity([0.5, 1.0, 2.0], prior=(0.2, 0.4), test_prior=0.4)
+    >>> found.n_changed, [round(value, 3) for value in found.thresholds]
+    (0, [1.25, 1.364])
+    """
+    ratio = np.asarray(ratio)
+    priors = interval("prior", prior)
+    if test_prior is None:
+        test_priors = None
+        corners = [Condition(value, None, alpha) for value in priors]
+    else:
+        test_priors = interval("test_prior", test_prior)
+        corners = [Condition(*pair, alpha) for pair in product(priors, test_priors)]
+    decided = np.stack([corner.classify_ratio(ratio, direction) > 0 for corner in corners])
+    changed = np.asarray(decided.any(axis=0) & ~decided.all(axis=0))
+    thresholds = [corner.ratio_threshold(direction) for corner in corners]
+    return Sensitivity(
+        len(ratio),
+        int(changed.sum()),
+        changed,
+        (min(thresholds), max(thresholds)),
+        priors,
+        test_priors,
+        corners[0].alpha,
+        ratio,
+        direction,
+    )

@@ -1,0 +1,149 @@
+"""A page for one model and a list of cases: move the prior and the costs, see who is flagged.
+
+The page needs nothing but itself. It holds one number per case, its posterior at the
+training prior; all else follows by the algebra of :mod:`pu_shift.priors`, which its
+script repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pu_shift._checks import positive
+from pu_shift._html import embed_json, fill_template
+from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.priors import Condition, shift_posterior
+
+MAX_CASES = 100_000
+"""More would make a page that browsers are slow to open."""
+
+_ASSETS = Path(__file__).resolve().parent / "assets"
+
+
+def classifier_of(estimator: Any) -> Any:
+    """Return the classifier of this package that an estimator is or, a pipeline, ends with."""
+    classifier = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    if not isinstance(classifier, (DensityRatioClassifier, RiskMinimizationClassifier)):
+        raise ValueError(
+            "estimator must be a classifier of pu_shift or a pipeline that ends with one, "
+            f"got {type(classifier).__name__}"
+        )
+    return classifier
+
+
+def ratio_classifier_of(estimator: Any) -> DensityRatioClassifier:
+    """Return the same if it can change its condition without another fit."""
+    classifier = classifier_of(estimator)
+    if not isinstance(classifier, DensityRatioClassifier):
+        raise ValueError(
+            "estimator must be a density ratio, which alone takes new priors and costs without "
+            f"a new fit, got {type(classifier).__name__}"
+        )
+    return classifier
+
+
+def training_posterior(estimator: Any, X: Any) -> np.ndarray:
+    """Return the posterior at the training prior of each row, whatever the condition is now."""
+    classifier = classifier_of(estimator)
+    probability = estimator.predict_proba(X)[:, 1]
+    # After the probabilities: the test prior may be found in these rows.
+    condition = classifier.condition
+    return shift_posterior(probability, condition.test_prior, condition.prior)
+
+
+def explorer_page(
+    posterior: Any,
+    condition: Condition,
+    *,
+    keep: Mapping[str, Sequence[str]] | None = None,
+    false_alarm: float | None = None,
+    miss: float | None = None,
+    unit: str = "",
+    model: str = "model.npz",
+    data: str = "cases.csv",
+) -> str:
+    r"""Return an HTML page that shows which cases are flagged under any prior and cost.
+
+    With p the posterior of a case at π′ and α = c₊/(c₊ + c₋), a case is flagged where
+    p > α. Expected are Σ (1 − p) false alarms over the flagged cases, Σ p misses over the
+    others, and a cost of c₊ for each false alarm and c₋ for each miss.
+
+    Parameters
+    ----------
+    posterior
+        (n,) posteriors of the cases at the *training* prior, see
+        :func:`pu_shift.priors.shift_posterior`; the page has six digits of each.
+    condition
+        The training prior, and where the sliders stand at first.
+    keep
+        Columns that tell who the cases are, by name: (n,) texts each.
+    false_alarm, miss
+        The cost c₊ of a false alarm and c₋ of a miss at first; in the proportion of α by
+        default.
+    unit
+        What costs are counted in, for instance ``'€'``.
+    model, data
+        Names of the files, for the page to speak of.
+
+    Returns
+    -------
+    str
+        The page, with its styles, script and data inside.
+
+    Examples
+    --------
+    >>> page = explorer_page([0.2, 0.9], Condition(0.3), keep={"name": ["Ann", "Bob"]})
+    >>> '"posteriors":[0.2,0.9]' in page
+    True
+    """
+    posterior = np.asarray(posterior, dtype=np.float64)
+    keep = {} if keep is None else keep
+    if posterior.ndim != 1 or not 0 < len(posterior) <= MAX_CASES:
+        raise ValueError(
+            f"posterior must hold 1 to {MAX_CASES:,} cases, got shape {posterior.shape}"
+        )
+    if not ((posterior >= 0.0) & (posterior <= 1.0)).all():
+        raise ValueError("posterior must lie within 0 and 1")
+    for name, column in keep.items():
+        if len(column) != len(posterior):
+            raise ValueError(f"keep: {name!r} has {len(column)} values for {len(posterior)} cases")
+    if (false_alarm is None) != (miss is None):
+        raise ValueError("false_alarm and miss must be given together")
+    if false_alarm is None or miss is None:
+        false_alarm, miss = _plain_costs(condition.alpha)
+    content = {
+        "prior": condition.prior,
+        "testPrior": condition.test_prior,
+        "falseAlarm": positive("false_alarm", false_alarm),
+        "miss": positive("miss", miss),
+        "unit": unit,
+        "model": model,
+        "data": data,
+        "posteriors": [float(f"{value:.6g}") for value in posterior.tolist()],
+        "keep": [{"name": name, "values": list(column)} for name, column in keep.items()],
+    }
+    parts = {
+        "style": _asset("explorer.css"),
+        "script": _asset("explorer.js"),
+        "json": embed_json(content),
+        "model": escape(model),
+        "data": escape(data),
+        "cases": f"{len(posterior):,}",
+        "prior": f"{100.0 * condition.prior:.3g} %",
+    }
+    return fill_template(_asset("explorer.html"), parts)
+
+
+def _plain_costs(alpha: float) -> tuple[float, float]:
+    """Return costs in the proportion α : 1 − α of which the lesser is 1."""
+    odds = alpha / (1.0 - alpha)
+    return (odds, 1.0) if odds > 1.0 else (1.0, 1.0 / odds)
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")

@@ -1,0 +1,309 @@
+"""Parquet in and out: the commands do what they do with CSV, and say what is wrong."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pu_shift import _cluster
+from pu_shift.cli import commands, main
+from pu_shift.files import predictions
+from pu_shift.files.models import load_model
+from pu_shift.files.parquet import ParquetRows, is_parquet
+from tests.mixtures import mixture, pu_samples
+from tests.paper.engine import ROOT, Cluster
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+FIT = "--label labelled --drop id --prior 0.3"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables as CSV, as Parquet of several row groups, and partitioned; a model of them."""
+    folder = tmp_path_factory.mktemp("parquet")
+    X = np.concatenate(pu_samples(200, 800, 0.3, gap=3.0, d=3)).round(6)
+    data = pd.DataFrame(X, columns=["a", "b", "c"])
+    data["labelled"] = np.repeat([1, 0], [200, 800])
+    data["id"] = np.arange(1000)
+    # P and U lie in every row group.
+    data = data.sample(frac=1.0, random_state=0, ignore_index=True)
+    data.to_csv(folder / "data.csv", index=False)
+    pq.write_table(pa.table(dict(data.items())), folder / "data.parquet", row_group_size=300)
+    data["month"] = np.arange(1000) // 250
+    pq.write_to_dataset(pa.table(dict(data.items())), folder / "months", partition_cols=["month"])
+    words = data.drop(columns="month").astype({"b": object})
+    words["b"] = np.where(data["b"] > 0, "Kyoto", "Nara")
+    words.loc[::7, "b"] = None
+    words.loc[::5, "c"] = np.nan
+    words.to_csv(folder / "words.csv", index=False)
+    pq.write_table(pa.table(dict(words.items())), folder / "words.parquet", row_group_size=300)
+    positive = data.pop("labelled") == 1
+    for name, rows in (("p", data[positive]), ("u", data[~positive])):
+        table = rows[["a", "b", "c"]].reset_index(drop=True)
+        pq.write_table(pa.table(dict(table.items())), folder / f"{name}.parquet")
+        table.to_csv(folder / f"{name}.csv", index=False)
+    new = pd.DataFrame(
+        mixture(400, 0.6, np.random.default_rng(1), gap=3.0, d=3)[0], columns=["a", "b", "c"]
+    )
+    new["id"] = pd.date_range("2026-01-01", periods=400)
+    new["who"] = [None if k % 9 == 0 else f"case {k}" for k in range(400)]
+    pq.write_table(pa.table(dict(new.items())), folder / "new.parquet", row_group_size=150)
+    new.to_csv(folder / "new.csv", index=False)
+    assert (
+        main(["fit", str(folder / "data.parquet"), *FIT.split(), "--out", str(folder / "m.npz")])
+        == 0
+    )
+    return folder
+
+
+@pytest.fixture
+def run(folder, capsys, monkeypatch):
+    """Run a command in the folder; return status, what it printed, and its errors."""
+    # Rows are read in blocks, as those of large files are.
+    monkeypatch.setattr(commands, "KEPT_CELLS", 0)
+
+    def run(command):
+        monkeypatch.chdir(folder)
+        status = main(shlex.split(command))
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("csv", "parquet", "options"),
+    [
+        ("data.csv", "data.parquet", FIT),
+        ("data.csv", "months", f"{FIT} --drop month --basis gaussian"),
+        ("data.csv", "data.parquet", f"{FIT} --method risk"),
+        ("data.csv", "data.parquet", "--label labelled --drop id"),
+        ("p.csv u.csv", "p.parquet u.parquet", "--prior 0.3 --no-scale"),
+        ("words.csv", "words.parquet", f"{FIT} --prepare"),
+    ],
+)
+def test_a_fit_to_parquet_is_that_to_csv(run, tmp_path, csv, parquet, options):
+    options = options if "months" in parquet else options.replace("--drop month", "")
+    said = []
+    for name, data in (("csv", csv), ("parquet", parquet)):
+        wanted = options if name == "parquet" else options.replace("--drop month ", "")
+        status, output, errors = run(f"fit {data} {wanted} --out {tmp_path}/{name}.npz")
+        assert (status, errors) == (0, "")
+        said.append(output.split(":")[1])
+    assert said[0] == said[1]
+    rows = np.random.default_rng(2).normal(size=(50, 3))
+    if "--prepare" in options:
+        rows = rows.astype(object)
+        rows[:, 1] = ["Nara", "Kyoto"] * 25
+    models = [load_model(tmp_path / f"{name}.npz") for name in ("csv", "parquet")]
+    for model in models:
+        vars(getattr(model, "steps", [(0, model)])[0][1]).pop("feature_names_in_")
+    found = [model.predict_proba(rows) for model in models]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("kept", [600, 10**6], ids=["P", "P and U"])
+def test_small_samples_are_kept_in_memory(run, tmp_path, monkeypatch, kept):
+    expected = run(f"fit data.csv {FIT} --out {tmp_path}/csv.npz")[1]
+    monkeypatch.setattr(commands, "KEPT_CELLS", kept)
+    found = run(f"fit data.parquet {FIT} --out {tmp_path}/parquet.npz")[1]
+    assert found.split(":")[1] == expected.split(":")[1]
+    ratios = [load_model(tmp_path / f"{name}.npz")[-1].ratio_ for name in ("csv", "parquet")]
+    rows = np.random.default_rng(2).normal(size=(50, 3))
+    np.testing.assert_allclose(*(ratio(rows) for ratio in ratios), rtol=1e-5)
+
+
+def test_estimates_are_those_of_csv(run):
+    options = "--label labelled --drop id"
+    expected = run(f"estimate-prior data.csv {options}")
+    assert run(f"estimate-prior data.parquet {options}") == expected
+    expected = run("predict m.npz new.csv --test-prior estimate")
+    assert run("predict m.npz new.parquet --test-prior estimate") == expected
+    assert "test prior 0.6" in expected[2]
+
+
+def test_predictions_carry_columns_in_their_types(run, tmp_path):
+    keep = "--keep id --keep who --keep a"
+    assert run(f"predict m.npz new.parquet {keep} --out {tmp_path}/out.parquet")[0] == 0
+    assert run(f"predict m.npz new.parquet {keep} --out {tmp_path}/out.csv")[0] == 0
+    assert run(f"predict m.npz new.csv --keep id --out {tmp_path}/text.parquet")[0] == 0
+    found, new = pq.read_table(tmp_path / "out.parquet"), pq.read_table("new.parquet")
+    for name in ("id", "who", "a"):
+        assert found.column(name).equals(new.column(name))
+    assert [str(field.type) for field in found.schema][-2:] == ["int8", "double"]
+    text = pd.read_csv(tmp_path / "out.csv")
+    assert text["label"].tolist() == found["label"].to_pylist()
+    assert text["who"].isna().sum() == 45
+    assert pq.read_table(tmp_path / "text.parquet")["label"].equals(found["label"])
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_only_the_columns_of_the_model_are_read(folder, run, tmp_path, monkeypatch):
+    asked = []
+    tables = predictions.RowGroup.tables
+
+    def record(self, names):
+        asked.append(list(names))
+        return tables(self, names)
+
+    monkeypatch.setattr(predictions.RowGroup, "tables", record)
+    assert run(f"predict m.npz new.parquet --keep id --out {tmp_path}/o.csv")[0] == 0
+    assert asked == [["a", "b", "c", "id"]] * 3
+
+
+def test_an_explorer_page_of_parquet(run, tmp_path):
+    status, output, _ = run(f"explore m.npz new.parquet --keep who --out {tmp_path}/page.html")
+    assert (status, "400 cases" in output) == (0, True)
+    assert "case 1" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def write(path, **columns):
+    pq.write_table(pa.table(columns), path)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("predict m.npz other.parquet", "data: other.parquet has no column 'c', its columns are"),
+        ("predict m.npz gap.parquet", "needs a finite number in row 2 of column 'b', found nan"),
+        ("predict m.npz words.parquet", "string in column 'b', where there must be numbers"),
+        ("predict m.npz mixed", "mixed/2.parquet has no column 'c', its columns are"),
+        ("predict m.npz kinds", "kinds/2.parquet has string in column 'c', other files have "),
+        ("predict m.npz torn.parquet", "data: torn.parquet cannot be read: "),
+        ("predict m.npz none.parquet", "data must be a file or folder, got 'none.parquet'"),
+        ("predict m.npz no_rows.parquet", "data: no_rows.parquet has no rows"),
+        ("predict m.npz new.parquet --keep x", "data: new.parquet has no column 'x'"),
+        ("predict m.npz new.csv --cluster tcp://x:1 --out o", "cluster needs data in Parquet"),
+        ("predict m.npz new.parquet --cluster tcp://x:1", "cluster needs --out, a folder to write"),
+        (
+            "predict m.npz new.parquet --cluster tcp://x:1 --out months",
+            "out: with --cluster it must be a new folder, months exists",
+        ),
+        ("fit data.parquet --label x --out o.npz", "label: data.parquet has no column 'x'"),
+        ("fit data.parquet --label labelled --drop x --out o.npz", "drop: data.parquet has no col"),
+        ("fit words.parquet --label labelled --out o.npz", "--prepare takes words, --drop leaves"),
+        ("fit new.parquet --label a --drop id --drop who --out o.npz", "label: column 'a' must"),
+        ("fit marks --label m --out o.npz", "found 7 in row 3 of "),
+        ("fit p.parquet u.csv --out o.npz", "data must be two files of one kind, CSV or Parquet"),
+        ("fit p.parquet new.parquet --out o.npz", "data: p.parquet has no column 'id'"),
+        ("fit gap.parquet --label a --out o.npz", "needs a finite number in row 2 of column 'b'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(folder, run, command, message):
+    write(folder / "other.parquet", a=[1.0], b=[2.0])
+    (folder / "marks").mkdir(exist_ok=True)
+    write(folder / "marks" / "1.parquet", a=[1.0, 2.0], m=[1, 0])
+    write(folder / "marks" / "2.parquet", a=[1.0, 2.0, 3.0], m=[0, 0, 7])
+    write(folder / "gap.parquet", a=[1.0, 0.0], b=[2.0, None], c=[1.0, 2.0])
+    for name, last in (("mixed", {}), ("kinds", {"c": ["x"]})):
+        (folder / name).mkdir(exist_ok=True)
+        write(folder / name / "1.parquet", a=[1.0], b=[2.0], c=[3.0])
+        write(folder / name / "2.parquet", a=[1.0], b=[2.0], **last)
+    (folder / "torn.parquet").write_bytes((folder / "new.parquet").read_bytes()[:-100])
+    write(folder / "no_rows.parquet", a=[], b=[], c=[])
+    status, output, errors = run(command)
+    assert (status, output) == (2, "")
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+    assert message in errors
+
+
+def test_without_pyarrow_parquet_is_refused(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    status, _, errors = run("predict m.npz new.parquet")
+    assert (status, errors) == (
+        2,
+        "error: data: Parquet needs pyarrow: pip install 'pu-shift[parquet]'\n",
+    )
+
+
+def test_parquet_is_told_by_its_first_bytes(folder, tmp_path):
+    (tmp_path / "rows").write_bytes((folder / "new.parquet").read_bytes())
+    assert is_parquet(str(tmp_path / "rows"))
+    assert not is_parquet(str(folder / "new.csv"))
+    assert sum(ParquetRows(str(tmp_path / "rows")).counts) == 400
+
+
+def test_a_cluster_fits_and_predicts_the_same(folder, run, tmp_path):
+    options = f"{FIT} --basis gaussian"
+    assert run(f"fit data.parquet {options} --out {tmp_path}/here.npz")[0] == 0
+    rest = f"new.parquet --test-prior estimate --keep id --out {tmp_path}/here.parquet"
+    here = run(f"predict {tmp_path}/here.npz {rest}")
+    with Cluster(tmp_path, workers=2) as cluster:
+        there = f"--cluster {cluster.address}"
+        status, _, errors = run(f"fit data.parquet {options} {there} --out {tmp_path}/there.npz")
+        assert (status, errors) == (0, "")
+        predict = f"predict {tmp_path}/there.npz new.parquet --keep id {there}"
+        found = run(f"{predict} --test-prior estimate --out {tmp_path}/there.parquet")
+        assert [found[0], found[2]] == [here[0], here[2]]
+        status, output, _ = run(f"estimate-prior data.parquet --label labelled --drop id {there}")
+        assert (status, output) == run("estimate-prior data.parquet --label labelled --drop id")[:2]
+        # A row that is wrong: one line, and nothing half-written.
+        (folder / "late").mkdir(exist_ok=True)
+        for number, last in enumerate((1.0, 2.0, np.nan)):
+            write(folder / "late" / f"{number}.parquet", a=[1.0], b=[2.0], c=[last], id=[1])
+        status, _, errors = run(f"predict m.npz late {there} --out {tmp_path}/late")
+        assert (status, "2.parquet needs a finite number in row 1 of column 'c'" in errors) == (
+            2,
+            True,
+        )
+    files = sorted(path.name for path in (tmp_path / "there.parquet").iterdir())
+    assert files == [f"part-0000{k}.parquet" for k in range(3)]
+    expected, result = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("here", "there"))
+    assert (result[["id", "label"]] == expected[["id", "label"]]).all(axis=None)
+    np.testing.assert_allclose(result["probability"], expected["probability"], rtol=1e-6)
+    assert not (tmp_path / "late").exists()
+    assert list(tmp_path.glob(".*.tmp")) == []
+
+
+def test_a_lost_cluster_leaves_nothing_half_written(folder, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(_cluster, "LOOK_EVERY", 1)
+    monkeypatch.setattr(_cluster, "PATIENCE", 1)
+    with Cluster(tmp_path, workers=0) as cluster:
+        command = f"predict m.npz new.parquet --cluster {cluster.address} --out {tmp_path}/out"
+        status, _, errors = run(command)
+    assert (status, errors.count("\n")) == (2, 1)
+    # A scheduler on a busy machine may not even say so within a second.
+    assert re.search("the cluster has (had no workers|not answered) for 1 s", errors)
+    assert not (tmp_path / "out").exists()
+    assert list(tmp_path.glob(".*.tmp")) == []
+
+
+def test_an_interrupt_leaves_nothing_half_written(folder, tmp_path):
+    table = pa.concat_tables([pq.read_table(folder / "new.parquet")] * 2000)
+    pq.write_table(table, tmp_path / "long.parquet", row_group_size=20_000)
+    out = tmp_path / "out.parquet"
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "pu_shift",
+            "predict",
+            folder / "m.npz",
+            tmp_path / "long.parquet",
+            "--out",
+            out,
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".*.tmp")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate()[1] == "interrupted\n"
+    # Python ends by the signal itself if it came within `exec`; shells call both 130.
+    assert process.returncode in (130, -signal.SIGINT)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["long.parquet"]
