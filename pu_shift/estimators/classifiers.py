@@ -95,6 +95,8 @@ from pu_shift.training import train
 
 # The parameters that say where a classifier is used.
 CONDITION = ("prior", "test_prior", "alpha")
+# Centres of a kernel model at least, when there are as many as features.
+LEAST_CENTERS = 50
 # λ of the uLSIF that chooses a width.
 WIDTH_LAM = 1e-2
 # Training is called unfinished when more of the risk's fall than this came in its last tenth.
@@ -935,6 +937,10 @@ class RiskMinimizationClassifier(_PUClassifier):
         A Chainer link that gives one score per row, for instance :class:`pu_shift.MLP`. It is
         copied, and training starts from its weights. There is no search then: ``lams`` is one
         number.
+    n_centers
+        Number of Gaussian centres, drawn from P ∪ U. ``'features'`` takes as many as X has
+        features, at least 50: distances between rows of many features are much alike, so that
+        each centre tells little.
     widths, width_factors, lams
         Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
         median distance and λ of 0 … 1 (with ``model`` 0).
@@ -1003,7 +1009,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         correction: str | None = "auto",
         *,
         model: Any = None,
-        n_centers: int = 100,
+        n_centers: int | str = 100,
         widths: float | Iterable[float] | None = None,
         width_factors: float | Iterable[float] | None = None,
         width_rule: str = "risk",
@@ -1236,7 +1242,10 @@ class RiskMinimizationClassifier(_PUClassifier):
         centers = None
         widths = np.array([np.nan])
         if self.basis == "gaussian":
-            centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
+            n_centers: Any = self.n_centers
+            if n_centers == "features":
+                n_centers = max(LEAST_CENTERS, X_p.shape[1])
+            centers = choose_centers(X_p, X_u, n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
             widths = self._widths(X_p, X_u)
             if self.width_rule == "ulsif":

@@ -412,6 +412,15 @@ def test_the_width_may_be_the_one_that_the_density_ratio_takes():
     assert clone(classifier).set_params(width_rule="risk").fit_pu(X_P, X_U).width_ != width
 
 
+@pytest.mark.parametrize(("d", "expected"), [(2, 50), (60, 60)])
+def test_there_may_be_as_many_centres_as_features(d, expected):
+    X = np.random.default_rng(0).normal(size=(200, d))
+    classifier = RiskMinimizationClassifier(
+        PRIOR, basis="gaussian", n_centers="features", widths=9.0, lams=0.0, n_steps=1, safe=False
+    )
+    assert len(classifier.fit_pu(X[:90], X[90:]).model_.centers) == expected
+
+
 def test_a_prior_that_is_not_given_is_estimated():
     P, U = pu_samples(300, 1200, 0.4, seed=3, gap=4.0)
     ratio = DensityRatioClassifier(**RATIO)

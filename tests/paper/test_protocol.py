@@ -33,10 +33,16 @@ BAD_VALUES = {
 }
 
 
+# A number, or one choice.
+OTHERWISE = {"ker_centers": BAD_VALUES[int]}
+
+
 def bad_values():
     """Yield values that every field of a type must refuse."""
     return [
-        (name, value) for name, default in DEFAULTS.items() for value in BAD_VALUES[type(default)]
+        (name, value)
+        for name, default in DEFAULTS.items()
+        for value in OTHERWISE.get(name, BAD_VALUES[type(default)])
     ]
 
 
