@@ -12,6 +12,8 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -44,19 +46,28 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(os.path.dirname(folder)))
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Skip a test whose data are not at hand."""
     asked = [name for mark in item.iter_markers("needs_data") for name in mark.args]
     missing = [name for name in asked if not at_hand(name)]
     if missing:
         pytest.skip(f"{WANT} {', '.join(missing)}")
+    with _risk_minimisers_skipped():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> object:
+def pytest_runtest_call() -> Generator[None, object, object]:
     """Skip a test of risk minimisers where Chainer is not installed."""
-    try:
+    with _risk_minimisers_skipped():
         return (yield)
+
+
+@contextmanager
+def _risk_minimisers_skipped() -> Iterator[None]:
+    try:
+        yield
     except ChainerMissingError as error:
         if error.what not in RISK_MINIMISERS:
             raise

@@ -11,7 +11,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,9 @@ from pu_shift.paper.figures import png
 from pu_shift.paper.methods import fit_method
 from pu_shift.paper.outputs import coverage
 from pu_shift.paper.rendering import csv_table, markdown
-from pu_shift.paper.runner import RunOptions, dataset_protocol, draw_set, open_dataset
+from pu_shift.paper.runner import RunOptions, draw_set, open_dataset
 from pu_shift.paper.scripts import ending, find_data, messages, problems, progress, script_parser
-from pu_shift.paper.settings import DATASETS, KER_METHODS, METHODS
+from pu_shift.paper.settings import DATASETS, METHODS
 from pu_shift.paper.store import Columns, TrialStore, count, text, write_atomic
 from pu_shift.paper.style import literal, method_colour, method_dash
 from pu_shift.paper.workers import in_parallel
@@ -182,11 +182,6 @@ def run_study(
 def _run_task(study: Study, dataset: str, trial: int, options: StudyOptions) -> Rows:
     # As in the tables: more threads would change the rounding.
     with threadpool_limits(1), get_device(options.gpu).use():
-        if any(method in KER_METHODS for method in options.methods):
-            protocol = dataset_protocol(
-                options.protocol, dataset, options.label, options.prior, options.seed
-            )
-            options = replace(options, protocol=protocol)
         rows = study.run(dataset, trial, options)
     name = open_dataset(dataset, options.label).name
     return [{"dataset": name, "trial": trial, **row} for row in rows]

@@ -95,6 +95,10 @@ from pu_shift.training import train
 
 # The parameters that say where a classifier is used.
 CONDITION = ("prior", "test_prior", "alpha")
+# Centres of a kernel model at least, when there are as many as features.
+LEAST_CENTERS = 50
+# λ of the uLSIF that chooses a width.
+WIDTH_LAM = 1e-2
 # Training is called unfinished when more of the risk's fall than this came in its last tenth.
 LATE = 0.02
 # Rows of P, and of U, whose held-out ratios the estimate of π′ rests on at most.
@@ -942,9 +946,18 @@ class RiskMinimizationClassifier(_PUClassifier):
         A Chainer link that gives one score per row, for instance :class:`pu_shift.MLP`. It is
         copied, and training starts from its weights. There is no search then: ``lams`` is one
         number.
+    n_centers
+        Number of Gaussian centres, drawn from P ∪ U. ``'features'`` takes as many as X has
+        features, at least 50: distances between rows of many features are much alike, so that
+        each centre tells little.
     widths, width_factors, lams
         Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
         median distance and λ of 0 … 1 (with ``model`` 0).
+    width_rule
+        What chooses among several widths: ``'risk'``, the model's own held-out risk, or
+        ``'ulsif'``, the cross-validation score of p/u uLSIF with 100 centres and λ = 10⁻². The
+        held-out risk of a PU model prefers narrow kernels; uLSIF's score does not. It is the
+        same for every condition, and one width is trained instead of all.
     scaling
         ``'standard'`` trains on features of mean 0 and standard deviation 1 (over P ∪ U), and
         keeps ``mean_`` and ``scale_`` for new rows; ``None`` takes features as they are.
@@ -1005,9 +1018,10 @@ class RiskMinimizationClassifier(_PUClassifier):
         correction: str | None = "auto",
         *,
         model: Any = None,
-        n_centers: int = 100,
+        n_centers: int | str = 100,
         widths: float | Iterable[float] | None = None,
         width_factors: float | Iterable[float] | None = None,
+        width_rule: str = "risk",
         scaling: str | None = "auto",
         lams: float | Iterable[float] | None = None,
         n_folds: int = 5,
@@ -1032,6 +1046,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.n_centers = n_centers
         self.widths = widths
         self.width_factors = width_factors
+        self.width_rule = width_rule
         self.scaling = scaling
         self.lams = lams
         self.n_folds = n_folds
@@ -1105,6 +1120,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         one_of("loss", self.loss, surrogates())
         one_of("basis", self.basis, BASES)
         one_of("correction", self.correction, ("auto", *CORRECTIONS))
+        one_of("width_rule", self.width_rule, ("risk", "ulsif"))
         one_of("scaling", self.scaling, ("auto", "standard", None))
         one_of("criterion", self.criterion, ("surrogate", "zero_one"))
 
@@ -1244,9 +1260,15 @@ class RiskMinimizationClassifier(_PUClassifier):
         centers = None
         widths = np.array([np.nan])
         if self.basis == "gaussian":
-            centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
+            n_centers: Any = self.n_centers
+            if n_centers == "features":
+                n_centers = max(LEAST_CENTERS, X_p.shape[1])
+            centers = choose_centers(X_p, X_u, n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
             widths = self._widths(X_p, X_u)
+            if self.width_rule == "ulsif":
+                ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=k, seed=seed)
+                widths = np.array([ratio.width])
         best: list[Any] = [(np.inf, None)] * len(risk.conditions)
         for width in widths:
             features = [X_p, X_u]

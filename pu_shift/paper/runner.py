@@ -34,9 +34,7 @@ from pu_shift.paper.outputs import Comparison, write_outputs
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import (
     EXTRA_METHODS,
-    KER_METHODS,
     METHODS,
-    TABLE_PRIORS,
     TRIALS,
     Block,
     TableSetting,
@@ -186,23 +184,6 @@ def draw_set(
     return scale_features(sample, protocol.feature_scaling)
 
 
-@cache
-def dataset_protocol(
-    protocol: Protocol, dataset: str, label: Label | None, prior: float, seed: int
-) -> Protocol:
-    """Return the protocol with the one width that the Ker models have on a dataset.
-
-    It is chosen on ten training sets, whatever the trials of the run: of one of the paper's
-    datasets two for each prior of its tables, of another ten for the prior at hand.
-    """
-    rows = open_dataset(dataset, label)
-    priors = TABLE_PRIORS if dataset.lower() in _KNOWN else (prior,)
-    trials = range(TRIALS // len(priors))
-    return protocol.with_ker_width(
-        draw_set(rows, value, [], trial, protocol, seed) for value in priors for trial in trials
-    )
-
-
 def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> Rows:
     """Return a row of ``trials.csv``, but for ``table``, per block and method of a task.
 
@@ -214,8 +195,6 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> Rows:
     rows = []
     # One thread: more would change the rounding with the number of workers.
     with threadpool_limits(1):
-        if any(method in KER_METHODS for method in task.methods):
-            protocol = dataset_protocol(protocol, task.dataset, task.label, task.prior, seed)
         sample = draw_set(dataset, task.prior, test_priors, task.trial, protocol, seed)
         for method in task.methods:
             start = time.perf_counter()

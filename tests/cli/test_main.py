@@ -12,6 +12,7 @@ import pytest
 
 from pu_shift.cli import cases, main
 from tests.mixtures import mixture, pu_samples
+from tests.networks import needs_chainer
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,7 @@ def test_two_files_are_the_same_data(files, model, tmp_path, capsys):
     assert outputs[0] == outputs[1]
 
 
+@needs_chainer
 def test_risk_minimisation_says_that_it_must_be_fitted_again(files, tmp_path, capsys):
     path = tmp_path / "risk.npz"
     arguments = ["fit", str(files / "data.csv"), "--label", "labelled", "--out", str(path)]
@@ -156,6 +158,7 @@ def test_predict_estimates_the_test_prior_from_its_file(files, model, tmp_path, 
     assert "is read twice and must be a file" in capsys.readouterr().err
 
 
+@needs_chainer
 def test_reproduce_runs_a_table(tmp_path, capsys):
     options = ["--datasets", "banana", "--methods", "p/u uLSIF", "--trials", "2", "--jobs", "1"]
     assert main(["reproduce", "1", *options, "--out", str(tmp_path / "t1")]) == 0

@@ -441,6 +441,30 @@ def test_the_search_takes_the_candidate_of_least_held_out_risk():
     assert by_error.width_ == 1.0
 
 
+def test_the_width_may_be_the_one_that_the_density_ratio_takes():
+    shared = {"widths": [1.0, 2.0, 3.0, 5.0, 8.0, 16.0], "n_folds": 4, "random_state": 3}
+    ratio = DensityRatioClassifier(PRIOR, estimator="ulsif", n_centers=100, lams=1e-2, **shared)
+    width = ratio.fit_pu(X_P, X_U).ratio_.width
+    classifier = RiskMinimizationClassifier(
+        PRIOR, basis="gaussian", width_rule="ulsif", lams=0.0, n_steps=50, **shared
+    )
+    fitted = classifier.fit_pu(X_P, X_U)
+    assert fitted.width_ == width
+    assert {one.width_ for one in fitted.fit_many(X_P, X_U, [{}, {"test_prior": 0.9}])} == {width}
+    alone = clone(classifier).set_params(widths=width, width_rule="risk").fit_pu(X_P, X_U)
+    np.testing.assert_array_equal(fitted.decision_function(GRID), alone.decision_function(GRID))
+    assert clone(classifier).set_params(width_rule="risk").fit_pu(X_P, X_U).width_ != width
+
+
+@pytest.mark.parametrize(("d", "expected"), [(2, 50), (60, 60)])
+def test_there_may_be_as_many_centres_as_features(d, expected):
+    X = np.random.default_rng(0).normal(size=(200, d))
+    classifier = RiskMinimizationClassifier(
+        PRIOR, basis="gaussian", n_centers="features", widths=9.0, lams=0.0, n_steps=1, safe=False
+    )
+    assert len(classifier.fit_pu(X[:90], X[90:]).model_.centers) == expected
+
+
 def test_a_prior_that_is_not_given_is_estimated():
     P, U = pu_samples(300, 1200, 0.4, seed=3, gap=4.0)
     ratio = DensityRatioClassifier(**RATIO)
@@ -581,6 +605,7 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
         ),
         (RiskMinimizationClassifier(0.5, scaling="minmax"), "scaling must be one of 'auto'"),
         (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
+        (RiskMinimizationClassifier(0.5, width_rule="own"), "width_rule must be one of 'risk'"),
         (RiskMinimizationClassifier(0.5, lams=-1.0), "lams must be finite numbers >= 0"),
         (RiskMinimizationClassifier(0.5, basis="gaussian", widths=[0]), "widths must be finite"),
     ],
