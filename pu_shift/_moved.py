@@ -13,7 +13,7 @@ from types import ModuleType
 MOVED = {
     "blocks": "bigdata",
     "class_prior": "estimation.class_prior",
-    "classifiers": "estimators.classifiers",
+    "classifiers": "estimators",
     "kernels": "ratios.kernels",
     "links": "models",
     "model_file": "files.models",

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from pu_shift._checks import distinct, one_line, shown
 from pu_shift._files import replacing
 from pu_shift.device import to_numpy
-from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import LARGEST, ZIP_METHODS, may_unpack
 from pu_shift.losses import get_loss, surrogates

@@ -1,24 +1,11 @@
 import pickle
-import re
-import sys
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pu_shift import (
     MLP,
@@ -27,156 +14,25 @@ from pu_shift import (
     RiskMinimizationClassifier,
 )
 from pu_shift._chainer import chainer
-from pu_shift.device import DeviceError
-from pu_shift.estimators import classifiers
-from pu_shift.estimators.classifiers import (
+from pu_shift.estimators import (
     FallbackWarning,
-    LabelWarning,
     NonConvexWarning,
-    _zero_one_risk,
+    risk_minimization,
 )
-from pu_shift.evaluation.scorers import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.estimators.risk_minimization import _zero_one_risk
+from pu_shift.evaluation.scorers import PURiskScorer
 from pu_shift.files.models import load_model, save_model
 from pu_shift.losses import LOSSES, Loss, surrogates
 from pu_shift.ratios.ulsif import GridEdgeWarning
+from tests.estimators.samples import FAST, GRID, PRIOR, X_P, X_U
 from tests.mixtures import mixture, posterior, pu_samples
 from tests.networks import made
 
-PRIOR = 0.3
-X_P, X_U = pu_samples(400, 1600, PRIOR)
-GRID = np.linspace(-3.0, 3.0, 121)[:, None]
-FAST = {"lams": [1e-3, 1e-1], "n_steps": 400, "learning_rate": 0.02}
-RATIO = {"widths": [1.0, 2.0], "lams": [1e-3, 1e-2, 1e-1, 1.0]}
-
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pu_shift.ratios.ulsif.GridEdgeWarning",
-    "ignore::pu_shift.estimators.classifiers.LabelWarning",
+    "ignore::pu_shift.estimators.LabelWarning",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
-
-
-@pytest.fixture(scope="module")
-def ratio():
-    return DensityRatioClassifier(PRIOR, **RATIO).fit_pu(X_P, X_U)
-
-
-# scikit-learn's own checks, without a single exception besides the tag
-# `poor_score`, which the test after this one makes up for.
-@parametrize_with_checks(
-    [
-        DensityRatioClassifier(estimator="ulsif"),
-        DensityRatioClassifier(prior=0.5),
-        DensityRatioClassifier(prior=0.5, estimator=LogisticRegression()),
-        DensityRatioClassifier(
-            prior=0.5, estimator=HistGradientBoostingClassifier(max_iter=9, min_samples_leaf=2)
-        ),
-        DensityRatioClassifier(
-            prior=0.5, estimator=make_pipeline(StandardScaler(), LogisticRegression())
-        ),
-        DensityRatioClassifier(prior=0.5, estimator=["linear", "nystroem"]),
-        DensityRatioClassifier(prior=0.5, direction="u/p", basis="linear"),
-        RiskMinimizationClassifier(prior=0.5, n_steps=50),
-        RiskMinimizationClassifier(prior=0.5, n_steps=10, loss="double_hinge", basis="gaussian"),
-        RiskMinimizationClassifier(
-            prior=0.05, test_prior=0.5, n_steps=30, loss="logistic", correction="ascent"
-        ),
-    ]
-)
-# Some of their rows are a hundred standard deviations from 0.
-@pytest.mark.filterwarnings(
-    "ignore::pu_shift.ratios.kernels.ScaleWarning",
-    "ignore::pu_shift.estimators.classifiers.FallbackWarning",
-)
-# Some of their labels are drawn without a look at the rows.
-@pytest.mark.filterwarnings("ignore::pu_shift.estimation.class_prior.PriorWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize(
-    "classifier",
-    [
-        # Without positives in U the ratio has no bound: λ must not be too small.
-        DensityRatioClassifier(prior=0.05, test_prior=0.5, lams=[1e-3, 1e-2, 1e-1]),
-        RiskMinimizationClassifier(prior=0.05, test_prior=0.5),
-        RiskMinimizationClassifier(prior=0.05, test_prior=0.5, loss="double_hinge"),
-    ],
-)
-def test_the_checks_data_are_classified_once_their_condition_is_told(classifier):
-    # Their unlabelled rows are nearly all negative and their test set is balanced.
-    X, y = make_blobs(300, centers=2, random_state=0)
-    X = StandardScaler().fit_transform(X)
-    assert classifier.fit(X, y).score(X, y) > 0.83
-
-
-def test_labels_0_and_minus_1_mean_unlabelled_and_name_the_classes():
-    X = np.concatenate([X_P, X_U])
-    y = np.repeat([1, 0], [len(X_P), len(X_U)])
-    classifier = DensityRatioClassifier(PRIOR, **RATIO)
-    zero = classifier.fit(X, y).predict(GRID)
-    assert set(zero) == {0, 1}
-    assert classifier.classes_.tolist() == [0, 1]
-    minus = classifier.fit(X, 2 * y - 1).predict(GRID)
-    assert classifier.classes_.tolist() == [-1, 1]
-    np.testing.assert_array_equal(minus, 2 * zero - 1)
-    np.testing.assert_array_equal(classifier.fit_pu(X_P, X_U).predict(GRID), minus)
-
-
-def test_score_knows_every_spelling_of_negative(ratio):
-    X, y = mixture(500, 0.5, np.random.default_rng(1))
-    accuracy = ratio.score(X, y)
-    assert accuracy == np.mean(ratio.predict(X) == y)
-    assert ratio.score(X, np.maximum(y, 0)) == accuracy
-    weights = (y > 0).astype(float)
-    assert ratio.score(X, y, weights) == np.mean(ratio.predict(X)[y > 0] == 1)
-    with pytest.raises(ValueError, match="^y must hold one of the classes \\[-1, 1\\]"):
-        ratio.score(X, y + 3)
-    with pytest.raises(ValueError, match="^y must hold one of the classes"):
-        ratio.score(X, y[:-1])
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([1, 1, 1, 1], "y must hold two classes.*got \\[1\\]"),
-        ([0, -1, 0, -1], "y must hold two classes.*got \\[-1, 0\\]"),
-        ([0, 1, 2, 1], "Only binary classification.*multiclass.*got 3 classes"),
-        ([0, 0, 0, 1], "X must have at least 3 positive and 3 unlabelled rows, got 1 and 3"),
-    ],
-)
-def test_labels_that_are_no_pu_labels_are_refused(labels, message):
-    with pytest.raises(ValueError, match=message):
-        DensityRatioClassifier(0.5).fit(np.arange(8.0).reshape(4, 2), labels)
-
-
-@pytest.mark.filterwarnings("always::pu_shift.estimators.classifiers.LabelWarning")
-@pytest.mark.parametrize(
-    "labels", [[1, 2], [-2, 1], [0, 5], ["positive", "unlabelled"], ["P", "U"], ["neg", "pos"]]
-)
-def test_labels_that_may_mean_the_opposite_are_reported(labels):
-    X = np.random.default_rng(0).normal(size=(40, 1))
-    message = f"{labels}: the greater one is taken as positive, {labels[1]!r}"
-    with pytest.warns(LabelWarning, match=re.escape(message)):
-        DensityRatioClassifier(0.5).fit(X, np.repeat(labels, 20))
-
-
-@pytest.mark.filterwarnings("error::pu_shift.estimators.classifiers.LabelWarning")
-@pytest.mark.parametrize("labels", [[0, 1], [-1, 1], [0.0, 1.0], [False, True]])
-def test_the_usual_labels_need_no_warning(labels):
-    X = np.random.default_rng(0).normal(size=(40, 1))
-    DensityRatioClassifier(0.5).fit(X, np.repeat(labels, 20))
-
-
-@pytest.mark.parametrize("model", [None, made(MLP, 1, 4, 1)])
-def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
-    classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20, safe=False)
-    before = classifier.fit_pu(X_P, X_U).predict_proba(GRID)
-    classifier.set_params(test_prior=0.9, learning_rate=1e300)
-    with pytest.raises(ValueError, match="diverged|learning_rate"), np.errstate(all="ignore"):
-        classifier.fit_pu(X_P[::-1], X_U[::-1])
-    with pytest.raises(NotFittedError, match="^fitted for Condition.*test_prior=0.1"):
-        classifier.predict(GRID)
-    np.testing.assert_array_equal(classifier.set_params(test_prior=0.1).predict_proba(GRID), before)
 
 
 def test_scores_of_one_loss_are_not_read_as_those_of_another():
@@ -184,91 +40,6 @@ def test_scores_of_one_loss_are_not_read_as_those_of_another():
     classifier.set_params(loss="logistic")
     with pytest.raises(NotFittedError, match="^loss was 'squared' in fit and is now 'logistic'"):
         classifier.predict_proba(GRID)
-
-
-@pytest.mark.parametrize("direction", ["p/u", "u/p"])
-@pytest.mark.parametrize(("test_prior", "alpha"), [(None, 0.5), (0.7, 0.5), (0.1, 0.3)])
-def test_ratio_probabilities_approach_the_posterior_at_the_test_prior(direction, test_prior, alpha):
-    classifier = DensityRatioClassifier(PRIOR, test_prior, alpha, direction, **RATIO)
-    classifier.fit_pu(X_P, X_U)
-    proba = classifier.predict_proba(GRID)
-    truth = posterior(GRID, test_prior or PRIOR)
-    assert proba.min() >= 0.0
-    assert proba.max() <= 1.0
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    # u/p has no upper bound and is fitted less well, as the paper finds.
-    assert np.mean(np.abs(proba[:, 1] - truth)) < (0.07 if direction == "p/u" else 0.2)
-    # The decision of least expected cost: positive where the posterior exceeds α.
-    far = np.abs(proba[:, 1] - alpha) > 1e-9
-    np.testing.assert_array_equal((classifier.predict(GRID) == 1)[far], (proba[:, 1] > alpha)[far])
-
-
-@given(prior=st.floats(0.02, 0.98), test_prior=st.floats(0.02, 0.98), alpha=st.floats(0.02, 0.98))
-def test_a_new_condition_needs_no_fit(ratio, prior, test_prior, alpha):
-    changed = pickle.loads(pickle.dumps(ratio)).set_params(
-        prior=prior, test_prior=test_prior, alpha=alpha
-    )
-    refitted = clone(changed).set_params(widths=ratio.ratio_.width, lams=ratio.ratio_.lam)
-    refitted.fit_pu(X_P[:100], X_U[:100])
-    refitted.ratio_ = ratio.ratio_
-    np.testing.assert_array_equal(changed.predict(GRID), refitted.predict(GRID))
-    assert changed.condition == Condition(prior, test_prior, alpha)
-
-
-def test_more_positives_to_come_never_lose_a_positive_prediction(ratio):
-    rows = ratio.predict_many(GRID, [{"test_prior": p} for p in (0.05, 0.3, 0.5, 0.7, 0.95)])
-    assert (np.diff(rows, axis=0) >= 0).all()
-    rows = ratio.predict_many(GRID, [{"alpha": a} for a in (0.05, 0.3, 0.5, 0.7, 0.95)])
-    assert (np.diff(rows, axis=0) <= 0).all()
-
-
-def test_many_conditions_take_one_evaluation(ratio, monkeypatch):
-    calls = []
-    evaluate = type(ratio.ratio_).__call__
-
-    def counted(self, X):
-        calls.append(len(X))
-        return evaluate(self, X)
-
-    monkeypatch.setattr(type(ratio.ratio_), "__call__", counted)
-    conditions = [Condition(PRIOR, 0.7), {"alpha": 0.2}, {"prior": 0.4, "test_prior": 0.1}, {}]
-    many = ratio.predict_many(GRID, conditions)
-    assert calls == [len(GRID)]
-    one_by_one = [
-        ratio.set_params(prior=PRIOR, test_prior=t, alpha=a).predict(GRID)
-        for t, a in ((0.7, 0.5), (None, 0.2))
-    ]
-    ratio.set_params(test_prior=None, alpha=0.5)
-    np.testing.assert_array_equal(many[:2], one_by_one)
-    np.testing.assert_array_equal(many[3], ratio.predict(GRID))
-
-
-@pytest.mark.parametrize("conditions", [[], [0.5], [{"gamma": 0.5}]])
-def test_conditions_that_are_none_are_refused(ratio, conditions):
-    with pytest.raises(ValueError, match="^conditions must"):
-        ratio.predict_many(GRID, conditions)
-
-
-def test_another_condition_for_one_call_leaves_the_classifier_as_it_is(ratio):
-    before = vars(ratio).copy()
-    changed = clone(ratio).set_params(test_prior=0.7, alpha=0.2).fit_pu(X_P, X_U)
-    given = {"test_prior": 0.7, "alpha": 0.2}
-    np.testing.assert_array_equal(ratio.predict(GRID, **given), changed.predict(GRID))
-    np.testing.assert_array_equal(
-        ratio.decision_function(GRID, **given), changed.decision_function(GRID)
-    )
-    np.testing.assert_array_equal(
-        ratio.predict_proba(GRID, test_prior=0.7), changed.predict_proba(GRID)
-    )
-    found = ratio.predict(X_U, test_prior="estimate")
-    np.testing.assert_array_equal(
-        found, changed.set_params(test_prior="estimate", alpha=0.5).predict(X_U)
-    )
-    many = ratio.predict(GRID, alpha=0.2, conditions=[{"test_prior": 0.7}, {"alpha": 0.5}])
-    np.testing.assert_array_equal(many, [ratio.predict(GRID, **given), ratio.predict(GRID)])
-    assert vars(ratio) == before
-    with pytest.raises(ValueError, match="^test_prior must lie strictly between 0 and 1, got 7"):
-        ratio.predict_proba(GRID, test_prior=7)
 
 
 def test_a_risk_minimiser_refuses_another_condition_for_one_call():
@@ -279,56 +50,6 @@ def test_a_risk_minimiser_refuses_another_condition_for_one_call():
     for call in (classifier.predict, classifier.decision_function, classifier.predict_proba):
         with pytest.raises(NotFittedError, match="^fitted for Condition.*test_prior=0.6"):
             call(GRID, test_prior=0.7)
-
-
-@pytest.fixture(params=[False, True], ids=["routing off", "routing on"])
-def routing(request):
-    if not request.param:
-        yield False
-        return
-    try:
-        with config_context(enable_metadata_routing=True):
-            yield True
-    except TypeError:
-        pytest.skip("scikit-learn before 1.3 routes nothing")
-
-
-def test_a_pipeline_hands_conditions_and_weights_on(routing):
-    X = np.concatenate([X_P, X_U])
-    y = np.repeat([1, 0], [len(X_P), len(X_U)])
-    weights = np.random.default_rng(0).uniform(0.1, 2.0, len(y))
-    classifier = DensityRatioClassifier(PRIOR, estimator=LogisticRegression())
-    name = "sample_weight"
-    if routing:
-        classifier.set_fit_request(sample_weight=True)
-        classifier.set_predict_request(test_prior=True, alpha=True, conditions=True)
-        classifier.set_predict_proba_request(test_prior=True)
-    else:
-        name = f"densityratioclassifier__{name}"
-    scaler = StandardScaler()
-    if routing:
-        scaler.set_fit_request(sample_weight=False)
-    pipeline = make_pipeline(scaler, classifier).fit(X, y, **{name: weights})
-    rows = pipeline[0].transform(GRID)
-    alone = clone(classifier).fit(pipeline[0].transform(X), y, sample_weight=weights)
-    months = [{"test_prior": 0.2}, {"test_prior": 0.8}]
-    np.testing.assert_array_equal(
-        pipeline.predict(GRID, test_prior=0.7, alpha=0.2),
-        alone.predict(rows, test_prior=0.7, alpha=0.2),
-    )
-    np.testing.assert_array_equal(
-        pipeline.predict(GRID, conditions=months), alone.predict_many(rows, months)
-    )
-    np.testing.assert_array_equal(
-        pipeline.predict_proba(GRID, test_prior=0.7), alone.predict_proba(rows, test_prior=0.7)
-    )
-    assert pipeline[-1].test_prior is None
-
-
-def test_a_changed_direction_asks_for_a_fit(ratio):
-    changed = pickle.loads(pickle.dumps(ratio)).set_params(direction="u/p")
-    with pytest.raises(NotFittedError, match="^direction was 'p/u' in fit and is now 'u/p'"):
-        changed.predict(GRID)
 
 
 @pytest.mark.parametrize("loss", surrogates())
@@ -465,20 +186,6 @@ def test_there_may_be_as_many_centres_as_features(d, expected):
     assert len(classifier.fit_pu(X[:90], X[90:]).model_.centers) == expected
 
 
-def test_a_prior_that_is_not_given_is_estimated():
-    P, U = pu_samples(300, 1200, 0.4, seed=3, gap=4.0)
-    ratio = DensityRatioClassifier(**RATIO)
-    with pytest.raises(NotFittedError):
-        _ = ratio.condition
-    ratio.fit_pu(P, U)
-    assert ratio.prior_ == pytest.approx(0.4, abs=0.1)
-    assert ratio.condition == Condition(ratio.prior_)
-    risk = RiskMinimizationClassifier(test_prior=0.6, **FAST).fit_pu(P, U)
-    assert risk.condition_ == Condition(risk.prior_, 0.6)
-    X, y = mixture(2000, 0.6, np.random.default_rng(4), gap=4.0)
-    assert risk.score(X, y) > 0.93
-
-
 MANY = [Condition(PRIOR, 0.6), Condition(PRIOR, 0.3, 0.2), {"test_prior": 0.8}]
 
 
@@ -588,102 +295,6 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
     assert small < large
 
 
-@pytest.mark.parametrize(
-    ("classifier", "message"),
-    [
-        (DensityRatioClassifier(1.5), "prior must lie strictly between 0 and 1, got 1.5"),
-        (DensityRatioClassifier(0.5, 0.0), "test_prior must lie strictly between 0 and 1"),
-        (DensityRatioClassifier(0.5, direction="n/u"), "direction must be one of"),
-        (DensityRatioClassifier(0.5, random_state=-1), "random_state must be an integer >= 0"),
-        (DensityRatioClassifier(0.5, random_state="x"), "random_state must be an integer >= 0"),
-        (RiskMinimizationClassifier(0.5, alpha=2), "alpha must lie strictly between 0 and 1"),
-        (RiskMinimizationClassifier(0.5, loss="zero_one"), "loss must be one of"),
-        (RiskMinimizationClassifier(0.5, basis="tree"), "basis must be one of"),
-        (
-            RiskMinimizationClassifier(0.5, correction="nn"),
-            "correction must be one of 'auto', None",
-        ),
-        (RiskMinimizationClassifier(0.5, scaling="minmax"), "scaling must be one of 'auto'"),
-        (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
-        (RiskMinimizationClassifier(0.5, width_rule="own"), "width_rule must be one of 'risk'"),
-        (RiskMinimizationClassifier(0.5, lams=-1.0), "lams must be finite numbers >= 0"),
-        (RiskMinimizationClassifier(0.5, basis="gaussian", widths=[0]), "widths must be finite"),
-    ],
-)
-def test_bad_parameters_are_named_in_one_line(classifier, message):
-    with pytest.raises(ValueError, match=f"^{message}") as error:
-        classifier.fit_pu(X_P, X_U)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.array([1.0, 2.0]), "X_u: Expected 2D array, got 1D array instead: Reshape your data"),
-        (np.array([[1.0], [np.nan]]), "Input X_u contains NaN: impute missing values"),
-        (np.array([[1.0], [np.inf]]), "Input X_u contains infinity"),
-        (np.array([[1.0, 2.0]]), "X_u has 2 features, but"),
-        (np.array([["red"]]), "X_u: could not convert string"),
-    ],
-)
-@pytest.mark.parametrize("kind", [DensityRatioClassifier, RiskMinimizationClassifier])
-def test_bad_rows_are_named_in_one_line(kind, X, message):
-    with pytest.raises(ValueError, match=f"^{message}") as error:
-        kind(PRIOR).fit_pu(X_P, X)
-    assert "\n" not in str(error.value)
-
-
-def test_an_absent_gpu_is_a_clear_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(DeviceError, match="^gpu 0 needs CuPy"):
-        RiskMinimizationClassifier(PRIOR, gpu=0).fit_pu(X_P, X_U)
-
-
-def test_random_state_none_differs_and_a_number_repeats():
-    def ratio_of(random_state):
-        classifier = DensityRatioClassifier(
-            PRIOR, n_centers=5, widths=1.0, lams=0.1, random_state=random_state
-        )
-        return classifier.fit_pu(X_P, X_U).predict_ratio(GRID)
-
-    np.testing.assert_array_equal(ratio_of(3), ratio_of(np.int64(3)))
-    assert (ratio_of(None) != ratio_of(None)).any()
-
-
-def test_pipeline_grid_search_and_feature_names():
-    X = pd.DataFrame(np.concatenate([X_P, X_U]), columns=["size"])
-    y = np.repeat([1, 0], [len(X_P), len(X_U)])
-    pipeline = make_pipeline(
-        StandardScaler().set_output(transform="pandas"), DensityRatioClassifier(PRIOR, 0.6)
-    )
-    grid = {"densityratioclassifier__widths": [1e-3, 1.0], "densityratioclassifier__lams": [0.01]}
-    search = GridSearchCV(pipeline, grid, scoring=zero_one_scorer, cv=3).fit(X, y)
-    assert search.best_params_["densityratioclassifier__widths"] == 1.0
-    best = search.best_estimator_
-    assert best[-1].feature_names_in_.tolist() == ["size"]
-    low, high = (
-        best.set_params(densityratioclassifier__test_prior=p).predict(X).sum() for p in (0.1, 0.9)
-    )
-    assert low < high
-    risks = GridSearchCV(
-        RiskMinimizationClassifier(PRIOR, 0.6, n_steps=200, learning_rate=0.02, safe=False),
-        {"lams": [0.0, 100.0]},
-        scoring=surrogate_scorer,
-        cv=3,
-    ).fit(X, y)
-    assert risks.best_params_ == {"lams": 0.0}
-    with pytest.raises(ValueError, match="feature names"):
-        risks.predict(X.rename(columns={"size": "weight"}))
-
-
-def test_float32_rows_stay_float32():
-    classifier = RiskMinimizationClassifier(PRIOR, **FAST)
-    classifier.fit_pu(X_P.astype(np.float32), X_U.astype(np.float32))
-    assert classifier.decision_function(GRID.astype(np.float32)).dtype == np.float32
-    mixed = classifier.fit_pu(X_P, X_U.astype(np.float32)).decision_function(GRID)
-    assert mixed.dtype == np.float64
-
-
 @pytest.mark.parametrize(("test_prior", "correction"), [(0.3, None), (0.8, None), (0.1, "ascent")])
 def test_the_automatic_correction_follows_the_theorems(test_prior, correction):
     options = {"test_prior": test_prior, "lams": 0.01, "n_steps": 300}
@@ -788,7 +399,7 @@ def test_the_slope_of_probabilities_is_fitted_when_they_are_first_asked_for(monk
         fits.append(1)
         return minimize_scalar(*arguments, **options)
 
-    monkeypatch.setattr(classifiers, "minimize_scalar", counted)
+    monkeypatch.setattr(risk_minimization, "minimize_scalar", counted)
     options = {"loss": "double_hinge", "safe": False, "random_state": 0, **FAST}
     classifier, other = (
         RiskMinimizationClassifier(PRIOR, **options).fit_pu(X_P, X_U) for _ in range(2)
@@ -802,11 +413,3 @@ def test_the_slope_of_probabilities_is_fitted_when_they_are_first_asked_for(monk
     assert len(stored) < 8 * (len(X_P) + len(X_U))  # the held-out scores stay behind
     np.testing.assert_array_equal(pickle.loads(stored).predict_proba(GRID), found)
     assert len(fits) == 2
-
-
-def test_predictions_do_not_check_the_list_of_estimators_again(monkeypatch):
-    candidates = [LogisticRegression(), "linear"]
-    classifier = DensityRatioClassifier(PRIOR, estimator=candidates).fit_pu(X_P, X_U)
-    expected = classifier.predict(GRID)
-    monkeypatch.setattr(classifiers, "check_candidates", lambda _: pytest.fail("checked again"))
-    np.testing.assert_array_equal(classifier.predict(GRID), expected)
