@@ -1,8 +1,8 @@
-"""Cross-validation of risk minimisers: every condition, λ and fold in one training run."""
+"""Cross-validation of risk minimisers: every condition, λ and fold at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pu_shift._grids import training_weights
 from pu_shift.device import device_of, to_numpy
+from pu_shift.estimators.closed_form import solve_stack
 from pu_shift.losses import Loss
 from pu_shift.models import LinearModel
 from pu_shift.ratios.kernels import take_rows
@@ -44,14 +45,44 @@ def cross_validate(
     risk: Risk,
     lams: np.ndarray,
     criterion: str | Loss | None = None,
+    closed_form: bool = False,
     record: Sequence[int] = (),
     **training: Any,
 ) -> CrossValidation:
-    """Train conditions × λ × (folds + the final model) as the columns of one link.
+    """Fit conditions × λ × (folds + the final model), and score them on held-out rows.
 
     ``features`` and ``folds`` are those of P and of U, ``criterion`` is the loss of the
-    held-out risk (by default the training loss); the rest goes to :func:`train`.
+    held-out risk (by default the training loss). With ``closed_form`` a convex quadratic risk is
+    solved; else the models are the columns of one link, and the rest goes to :func:`train`.
     """
+    solved = solve_stack(features, folds, risk.conditions, lams) if closed_form else None
+    if solved is not None:
+        W, b, progress = *solved, np.empty((0, *solved[1].shape))
+    else:
+        W, b, progress = _train_stack(features, folds, risk, lams, record, training)
+    shape = b.shape
+    stacked = [one for one in risk.conditions for _ in lams]
+    held_out = stacked, risk.loss if criterion is None else criterion, risk.kind
+    by_fold = []
+    for k in range(shape[-1] - 1):
+        of_fold = W[..., k].reshape(len(W), -1), b[..., k].reshape(-1)
+        # Only the rows that the fold left out are scored.
+        left = (take_rows(X, np.flatnonzero(fold == k)) for X, fold in zip(features, folds))
+        scores_p, scores_u = (X @ of_fold[0] + of_fold[1] for X in left)
+        by_fold.append(to_numpy(evaluate_risk(scores_p, scores_u, *held_out)))
+    risks = np.mean(by_fold, axis=0).reshape(shape[:2])
+    return CrossValidation(risks, W, b, progress)
+
+
+def _train_stack(
+    features: Sequence[Any],
+    folds: Sequence[np.ndarray],
+    risk: Risk,
+    lams: np.ndarray,
+    record: Sequence[int],
+    training: Mapping[str, Any],
+) -> tuple[Any, Any, np.ndarray]:
+    """Train all models as the columns of one link; return weights, biases and training risks."""
     conditions, n_folds = risk.conditions, int(folds[0].max()) + 1
     shape = (len(conditions), len(lams), n_folds + 1)
     stacked = [one for one in conditions for _ in range(len(lams) * (n_folds + 1))]
@@ -72,13 +103,4 @@ def cross_validate(
         **training,
     )
     W, b = model.W.array.reshape(-1, *shape), model.b.array.reshape(shape)
-    held_out = stacked[:: n_folds + 1], risk.loss if criterion is None else criterion, risk.kind
-    by_fold = []
-    for k in range(n_folds):
-        of_fold = W[..., k].reshape(len(W), -1), b[..., k].reshape(-1)
-        # Only the rows that the fold left out are scored.
-        left = (take_rows(X, np.flatnonzero(fold == k)) for X, fold in zip(features, folds))
-        scores_p, scores_u = (X @ of_fold[0] + of_fold[1] for X in left)
-        by_fold.append(to_numpy(evaluate_risk(scores_p, scores_u, *held_out)))
-    risks = np.mean(by_fold, axis=0).reshape(shape[:2])
-    return CrossValidation(risks, W, b, result.risks.reshape(-1, *shape))
+    return W, b, result.risks.reshape(-1, *shape)

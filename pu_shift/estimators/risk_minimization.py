@@ -117,6 +117,10 @@ class RiskMinimizationClassifier(PUClassifier):
         and a mean within 3 of 0; with ``model`` it does not.
     criterion
         The held-out risk that selects: ``'surrogate'`` (the training loss) or ``'zero_one'``.
+    solver
+        ``'amsgrad'`` trains by Chainer's AMSGrad. ``'auto'`` solves the squared loss without a
+        correction, where its risk is convex, in closed form
+        (:mod:`pu_shift.estimators.closed_form`), and trains everything else.
     n_steps, n_batches, learning_rate
         AMSGrad; ``n_batches=None`` takes all rows in every step.
     nn_beta, nn_gamma
@@ -178,6 +182,7 @@ class RiskMinimizationClassifier(PUClassifier):
         lams: float | Iterable[float] | None = None,
         n_folds: int = 5,
         criterion: str = "surrogate",
+        solver: str = "auto",
         n_steps: int = 1000,
         n_batches: int | None = None,
         learning_rate: float = 1e-2,
@@ -203,6 +208,7 @@ class RiskMinimizationClassifier(PUClassifier):
         self.lams = lams
         self.n_folds = n_folds
         self.criterion = criterion
+        self.solver = solver
         self.n_steps = n_steps
         self.n_batches = n_batches
         self.learning_rate = learning_rate
@@ -275,6 +281,7 @@ class RiskMinimizationClassifier(PUClassifier):
         one_of("width_rule", self.width_rule, ("risk", "ulsif"))
         one_of("scaling", self.scaling, ("auto", "standard", None))
         one_of("criterion", self.criterion, ("surrogate", "zero_one"))
+        one_of("solver", self.solver, ("auto", "amsgrad"))
 
     def _standardised(self, X_p: Any, X_u: Any) -> tuple[Any, Any, tuple[Any, Any]]:
         """Return the samples as they are trained on, and what new rows are standardised by."""
@@ -421,6 +428,8 @@ class RiskMinimizationClassifier(PUClassifier):
             if self.width_rule == "ulsif":
                 ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=k, seed=seed)
                 widths = np.array([ratio.width])
+        quadratic = risk.loss.name == "squared" and risk.correction is None
+        closed_form = self.solver == "auto" and quadratic
         best: list[Any] = [(np.inf, None)] * len(risk.conditions)
         for width in widths:
             features = [X_p, X_u]
@@ -428,13 +437,13 @@ class RiskMinimizationClassifier(PUClassifier):
                 features = [kernel_from_distances(part, width) for part in distances]
             criterion = None if self.criterion == "surrogate" else "zero_one"
             options = self._training_options(seed)
-            result = cross_validate(features, folds, risk, lams, criterion, **options)
+            result = cross_validate(features, folds, risk, lams, criterion, closed_form, **options)
             for c, place in enumerate(result.risks.argmin(axis=1)):
                 if result.risks[c, place] < best[c][0]:
                     weights = result.weights[:, c, place, -1]
                     model = _linear_model(weights, result.biases[c, place, -1:], centers, width)
                     scores = result.held_out_scores(features, folds, (c, place))
-                    late = _late(result.progress[:, c, place, -1] if self.safe else None)
+                    late = _late(result.progress[:, c, place, -1])
                     fitted = _Fitted(model, float(width), float(lams[place]), scores, late)
                     best[c] = result.risks[c, place], fitted
         return [fitted for _, fitted in best]
@@ -463,7 +472,7 @@ class RiskMinimizationClassifier(PUClassifier):
             raise ValueError(f"model must give one score per row, got shape {shape} for one row")
         done = train(model, X_p, X_u, risk, lam=lam, **self._training_options(seed))
         scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
-        return _Fitted(model, np.nan, lam, scores, _late(done.risks if self.safe else None))
+        return _Fitted(model, np.nan, lam, scores, _late(done.risks))
 
     def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
@@ -494,9 +503,9 @@ def _as_shift(condition: Condition) -> Condition:
     return Condition(condition.prior, condition.prior_unif)
 
 
-def _late(risks: np.ndarray | None) -> float:
+def _late(risks: np.ndarray) -> float:
     """Share of the fall of the training risk, at the start, 90 % and the end, after 90 %."""
-    if risks is None:
+    if len(risks) == 0:  # nothing was recorded, or trained
         return 0.0
     before, fall = risks[-2] if len(risks) > 1 else risks[-1], float(risks[0] - risks[-1])
     return float(before - risks[-1]) / fall if fall > 0.0 else 0.0

@@ -198,6 +198,7 @@ class Protocol:
             scaling=None,
             safe=False,
             lams=self.risk_lams,
+            solver="amsgrad",  # early-stopped, which a closed form is not
             n_steps=self.n_steps,
             n_batches=self.n_batches,
             learning_rate=self.learning_rate,
