@@ -142,7 +142,8 @@ def test_the_usual_labels_need_no_warning(labels):
 
 @pytest.mark.parametrize("model", [None, made(MLP, 1, 4, 1)])
 def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
-    classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20, safe=False)
+    options = {"solver": "amsgrad", "n_steps": 20, "safe": False}
+    classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, **options)
     before = classifier.fit_pu(X_P, X_U).predict_proba(GRID)
     classifier.set_params(test_prior=0.9, learning_rate=1e300)
     with pytest.raises(ValueError, match="diverged|learning_rate"), np.errstate(all="ignore"):
