@@ -5,6 +5,10 @@ Usage: python experiments/protocol_search/ablation.py        (--help lists the o
 
 from __future__ import annotations
 
+from pu_shift_start import answer_interrupts
+
+answer_interrupts(__name__)  # before the imports, which take a second
+
 import argparse
 import sys
 from collections.abc import Sequence
@@ -14,10 +18,11 @@ from typing import Any
 
 import pandas as pd
 
-from pu_shift.device import DeviceError
+from pu_shift.device import usable_gpu
 from pu_shift.paper.compare import headline
 from pu_shift.paper.protocol import load_protocol
 from pu_shift.paper.runner import RunOptions, run_all
+from pu_shift.paper.scripts import ending
 from pu_shift.paper.settings import DATASETS, GUIDES, METHODS, TABLES
 from pu_shift.paper.store import write_atomic
 
@@ -231,15 +236,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", default="results/protocol_search", help="results folder")
     parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU")
     parser.add_argument("--only", nargs="+", help="names of variants to run")
-    options = parser.parse_args(argv)
-    out, comparisons = Path(options.out), {}
-    try:
+
+    def run() -> int:
+        options = parser.parse_args(argv)
+        out, comparisons = Path(options.out), {}
+        gpu, problem = usable_gpu(options.gpu)
         for variant in VARIANTS:
             if options.only and variant.name not in options.only:
                 continue
-            comparisons[variant.name] = run_variant(
-                variant, out / "runs", options.trials, gpu=options.gpu
-            )
+            comparisons[variant.name] = run_variant(variant, out / "runs", options.trials, gpu=gpu)
             total = headline(comparisons[variant.name])
             print(
                 f"{variant.name}: {total.consistent:.1%} of {total.cells} cells consistent "
@@ -251,10 +256,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             write_atomic(out / "ablation.md", markdown(table) + "\n")
             table = by_dataset(comparisons)
             write_atomic(out / "ablation_datasets.csv", table.round(4).to_csv(index=False))
-    except (ValueError, OSError, DeviceError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+        if problem:
+            print(problem)
+        return 0
+
+    return ending(run)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,10 @@ Usage: python experiments/protocol_search/short_list.py        (--help lists the
 
 from __future__ import annotations
 
+from pu_shift_start import answer_interrupts
+
+answer_interrupts(__name__)  # before the imports, which take a second
+
 import argparse
 import sys
 import warnings

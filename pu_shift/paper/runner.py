@@ -27,7 +27,7 @@ from pu_shift._checks import distinct, one_of, positive_int
 from pu_shift._cluster import connected
 from pu_shift.data.registry import lookup
 from pu_shift.data.sampling import draw
-from pu_shift.device import get_device
+from pu_shift.device import Device, get_device
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.methods import chosen, fit_method, scale_features
 from pu_shift.paper.outputs import Comparison, write_outputs
@@ -62,6 +62,8 @@ class RunOptions:
 
     ``jobs`` are worker processes (None: one per core, or one with a GPU), ``cluster`` is the
     address of a Dask scheduler instead; ``fresh`` deletes earlier results instead of resuming.
+    Where another device was asked for than the one that is used, ``gpu_asked`` is that and
+    ``gpu_problem`` says in one line what is wrong with it.
     """
 
     datasets: Sequence[str]
@@ -74,6 +76,8 @@ class RunOptions:
     cluster: str | None = None
     fresh: bool = False
     label: Label | None = None
+    gpu_asked: int | None = None
+    gpu_problem: str = ""
 
     def __post_init__(self) -> None:
         get_device(self.gpu)
@@ -103,6 +107,12 @@ class RunOptions:
         if self.jobs is not None:
             return self.jobs
         return 1 if self.gpu >= 0 else joblib.cpu_count()
+
+    @property
+    def device(self) -> dict[str, str]:
+        """The device that was asked for and the one that is used, as ``run.json`` has them."""
+        asked = self.gpu if self.gpu_asked is None else self.gpu_asked
+        return {"asked": Device(asked).name, "used": Device(self.gpu).name}
 
     def fingerprints(self) -> dict[str, str]:
         """Return digests of the data: a name does not tell what a file or an edition holds."""
@@ -252,6 +262,7 @@ def run_all(
         "protocol": options.protocol.as_dict(),
         "seed": options.seed,
         "files": options.fingerprints(),
+        "device": options.device,
     }
     with ExitStack() as stack:
         client = None
