@@ -14,9 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pu_shift import DensityRatioClassifier
-from pu_shift.cli import commands, main
+from pu_shift.cli import common, explore, main
 from pu_shift.files.models import load_model
 from pu_shift.files.preparation import TablePreparation
+from pu_shift.priors import Condition
 from tests.mixtures import mixture, pu_samples
 
 IDS = ["007", 'O"Neil, Bob', "Zoë <b>"]
@@ -158,7 +159,7 @@ def test_the_page_has_what_predict_decides_by(files, run, tmp_path):
     for test_prior, alpha in ((0.4, 0.5), (0.2, 20 / 520), (0.9, 0.7)):
         _, output, _ = run(f"predict model.npz new.csv --test-prior {test_prior} --alpha {alpha}")
         labels = pd.read_csv(io.StringIO(output))["label"]
-        threshold = commands.Condition(0.3, test_prior, alpha).alpha_unif
+        threshold = Condition(0.3, test_prior, alpha).alpha_unif
         np.testing.assert_array_equal(np.array(data["posteriors"]) > threshold, labels == 1)
 
 
@@ -173,7 +174,7 @@ def test_the_page_begins_with_the_model_s_condition(files, run, monkeypatch, tmp
 
 
 def test_too_many_cases_for_a_page_are_refused(files, run, monkeypatch, tmp_path):
-    monkeypatch.setattr(commands, "MAX_CASES", 199)
+    monkeypatch.setattr(explore, "MAX_CASES", 199)
     status, _, message = run(f"explore model.npz new.csv --out {tmp_path}/page.html")
     assert status == 2
     assert "error: data: new.csv has more than 199 cases, too many for a page" in message
@@ -285,9 +286,9 @@ def test_what_takes_long_is_said_on_a_terminal(monkeypatch):
         def isatty(self):
             return self.terminal
 
-    monkeypatch.setattr(commands, "PATIENCE", 0.01)
+    monkeypatch.setattr(common, "PATIENCE", 0.01)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with commands._stage("fitting"):
+    with common.stage("fitting"):
         time.sleep(0.3)
     shown = sys.stderr.getvalue()
     assert shown.startswith("\rfitting … 0 s")
@@ -295,12 +296,12 @@ def test_what_takes_long_is_said_on_a_terminal(monkeypatch):
     assert not shown.split("\r")[-2].strip()
     Terminal.terminal = False
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with commands._stage("fitting"):
+    with common.stage("fitting"):
         time.sleep(0.1)
     assert sys.stderr.getvalue() == ""
     Terminal.terminal = True
-    monkeypatch.setattr(commands, "PATIENCE", 60.0)
-    with commands._stage("fitting"):
+    monkeypatch.setattr(common, "PATIENCE", 60.0)
+    with common.stage("fitting"):
         pass
     assert sys.stderr.getvalue() == ""
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pu_shift.cli import commands, main
+from pu_shift.cli import cases, main
 from tests.mixtures import mixture, pu_samples
 
 
@@ -254,7 +254,7 @@ def test_ctrl_c_is_said_in_one_line(files, model, monkeypatch, capsys):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "read_blocks", interrupt)
+    monkeypatch.setattr(cases, "read_blocks", interrupt)
     assert main(["predict", str(model), str(files / "new.csv")]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 

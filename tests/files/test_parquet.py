@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from pu_shift import _cluster
-from pu_shift.cli import commands, main
+from pu_shift.cli import main, samples
 from pu_shift.files import predictions
 from pu_shift.files.models import load_model
 from pu_shift.files.parquet import ParquetRows, is_parquet
@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
 def run(folder, capsys, monkeypatch):
     """Run a command in the folder; return status, what it printed, and its errors."""
     # Rows are read in blocks, as those of large files are.
-    monkeypatch.setattr(commands, "KEPT_CELLS", 0)
+    monkeypatch.setattr(samples, "KEPT_CELLS", 0)
 
     def run(command):
         monkeypatch.chdir(folder)
@@ -113,7 +113,7 @@ def test_a_fit_to_parquet_is_that_to_csv(run, tmp_path, csv, parquet, options):
 @pytest.mark.parametrize("kept", [600, 10**6], ids=["P", "P and U"])
 def test_small_samples_are_kept_in_memory(run, tmp_path, monkeypatch, kept):
     expected = run(f"fit data.csv {FIT} --out {tmp_path}/csv.npz")[1]
-    monkeypatch.setattr(commands, "KEPT_CELLS", kept)
+    monkeypatch.setattr(samples, "KEPT_CELLS", kept)
     found = run(f"fit data.parquet {FIT} --out {tmp_path}/parquet.npz")[1]
     assert found.split(":")[1] == expected.split(":")[1]
     ratios = [load_model(tmp_path / f"{name}.npz")[-1].ratio_ for name in ("csv", "parquet")]

@@ -1,0 +1,97 @@
+"""What the commands share: errors, progress, output files, the cluster."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tqdm import tqdm
+
+from pu_shift._cluster import check_workers, connected
+from pu_shift.bigdata import in_blocks
+from pu_shift.files.parquet import is_parquet
+
+PATIENCE = 2.0
+"""Seconds after which a command says what it is doing."""
+
+
+class CommandError(ValueError):
+    """Something that the user of the command line has to put right."""
+
+
+@contextmanager
+def stage(what: str, *samples: Any) -> Iterator[None]:
+    """Say on a terminal what takes longer than two seconds, and for how long it has.
+
+    Samples that come in blocks show bars of their own.
+    """
+    if not sys.stderr.isatty() or in_blocks(*samples):
+        yield
+        return
+    done, start = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        told = ""
+        while not done.wait(1.0 if told else PATIENCE):
+            told = f"\r{what} … {time.monotonic() - start:.0f} s"
+            print(told, end="", file=sys.stderr, flush=True)
+        print(f"\r{' ' * len(told)}\r" if told else "", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def progress_bar(what: str, options: argparse.Namespace) -> tqdm:
+    """Return a bar of the bytes that were read, of Parquet of the rows."""
+    unit = "rows" if is_parquet(options.data) else "B"
+    return tqdm(unit=unit, unit_scale=True, disable=None, desc=what)
+
+
+def check_out(out: str, inputs: Sequence[str], folder: bool = False) -> None:
+    """Refuse an output that cannot be written, before the work, or that is an input."""
+    if folder and os.path.lexists(out):
+        raise CommandError(f"out: with --cluster it must be a new folder, {out} exists")
+    parent = os.path.dirname(os.path.realpath(out))
+    if not os.path.isdir(parent):
+        raise CommandError(f"out: {out} needs a folder that exists, {parent} does not")
+    if os.path.isdir(out):
+        raise CommandError(f"out must be a file, {out} is a folder")
+    if not os.access(out if os.path.exists(out) else parent, os.W_OK):
+        raise CommandError(f"out: {out} cannot be written")
+    for path in inputs:
+        if os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
+            raise CommandError(f"out must be another file than {path}, which is read")
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the option for a Dask cluster."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="of a Dask scheduler, whose workers read the Parquet data by the same path",
+    )
+
+
+@contextmanager
+def cluster_of(options: argparse.Namespace) -> Iterator[Any]:
+    """Connect to the cluster, if there is to be one."""
+    if options.cluster is None:
+        yield None
+        return
+    data = options.data if isinstance(options.data, list) else [options.data]
+    if not all(map(is_parquet, data)):
+        raise CommandError(f"--cluster needs data in Parquet, {data[0]} is not")
+    with connected(options.cluster) as client:
+        check_workers(client)
+        yield client

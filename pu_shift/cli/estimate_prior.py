@@ -1,0 +1,44 @@
+"""``pu-shift estimate-prior``."""
+
+from __future__ import annotations
+
+import argparse
+
+from pu_shift.cli.common import cluster_of
+from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
+from pu_shift.estimation.class_prior import PRIOR_METHODS
+
+TEXTS = {
+    "help": "estimate the share of positives among unlabelled rows",
+    "description": "Estimate the class prior, with an interval.",
+    "epilog": f"{FILES}\nexample:\n  pu-shift estimate-prior data.csv --label labelled\n\n"
+    "Estimate and interval lie too high when some negatives look just like positives, which\n"
+    "no data can tell; the upper bound holds all the same.",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_files(parser)
+    parser.add_argument(
+        "--method", choices=PRIOR_METHODS, default="auto", help="estimator (default: auto)"
+    )
+    parser.add_argument(
+        "--level", type=float, default=0.95, help="level of the interval (default: 0.95)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed (default: 0)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the estimate."""
+    with cluster_of(options):
+        sample = read_samples(options)
+        found = estimated_prior(
+            sample.X_p, sample.X_u, options.seed, method=options.method, level=options.level
+        )
+    level = f"{100 * found.level:.3g}%"
+    print(
+        f"prior {found.prior:.3f}, {level} interval {found.low:.3f} to {found.high:.3f} "
+        f"({found.method}); {level} upper bound under no assumption {found.bound:.3f}"
+    )
+    return 0

@@ -1,0 +1,85 @@
+"""``pu-shift explore``."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from pu_shift._files import replacing
+from pu_shift.cli.cases import add_model, change_condition, find_test_prior, open_model
+from pu_shift.cli.common import CommandError, check_out, progress_bar
+from pu_shift.estimators.classifiers import DensityRatioClassifier
+from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
+from pu_shift.files.predictions import texts
+
+TEXTS = {
+    "help": "write a page to try priors and costs on your cases",
+    "description": "Write one HTML page for your cases. Move the share of positives and the "
+    "costs of both errors,\nand see which cases are flagged, which errors and costs to expect, "
+    "and download the list.",
+    "epilog": "example:\n  pu-shift explore model.npz cases.csv --keep id --false-alarm 20 "
+    "--miss 500 --unit EUR\n\nThe page needs no network and no other file. It holds the "
+    "columns that you --keep and one\nnumber per case, of at most "
+    f"{MAX_CASES:,} cases. The model must be of --method ratio.",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_model(parser)
+    parser.add_argument("--false-alarm", type=float, help="cost of a false alarm at first")
+    parser.add_argument("--miss", type=float, help="cost of a miss at first")
+    parser.add_argument("--unit", default="", help="what costs are counted in, for instance EUR")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        default="explorer.html",
+        help="the page to write (default: explorer.html)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the page."""
+    check_out(options.out, [options.model, options.data])
+    if len(set(options.keep) & {"row", "label", "probability"}) > 0:
+        raise CommandError("keep: the list has columns row, probability and label of its own")
+    if (options.false_alarm is None) != (options.miss is None):
+        raise CommandError("--false-alarm and --miss must be given together")
+    model = open_model(options)
+    estimator, classifier, blocks, _ = model
+    if not isinstance(classifier, DensityRatioClassifier):
+        raise CommandError(
+            f"{options.model} is of --method risk and holds for one prior and cost alone: to "
+            "explore others, fit with --method ratio"
+        )
+    test_prior = find_test_prior(options, model)
+    change_condition(options.model, classifier, {"test_prior": test_prior})
+    posteriors: list[np.ndarray] = []
+    kept: list[list[str]] = [[] for _ in options.keep]
+    with progress_bar("explore", options) as bar:
+        for block in blocks:
+            bar.total = block.size
+            posteriors.append(training_posterior(estimator, block.rows))
+            for column, cells in zip(kept, block.kept):
+                column.extend(texts(cells))
+            if sum(map(len, posteriors)) > MAX_CASES:
+                raise CommandError(
+                    f"data: {options.data} has more than {MAX_CASES:,} cases, too many for a "
+                    "page: explore a sample of them, and use 'pu-shift predict' for all"
+                )
+            bar.update(block.position - bar.n)
+    page = explorer_page(
+        np.concatenate(posteriors),
+        classifier.condition,
+        keep=dict(zip(options.keep, kept)),
+        false_alarm=options.false_alarm,
+        miss=options.miss,
+        unit=options.unit,
+        model=options.model,
+        data=options.data,
+    )
+    with replacing(options.out) as file:
+        file.write(page)
+    print(f"{options.out}: {sum(map(len, posteriors)):,} cases; open it in a browser")
+    return 0

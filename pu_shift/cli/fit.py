@@ -1,0 +1,139 @@
+"""``pu-shift fit``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pu_shift.bigdata import in_blocks, survey_of
+from pu_shift.cli.common import CommandError, check_out, cluster_of, stage
+from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
+from pu_shift.estimators.classifiers import (
+    SURROGATES,
+    DensityRatioClassifier,
+    RiskMinimizationClassifier,
+)
+from pu_shift.files.models import save_model
+from pu_shift.priors import Condition
+from pu_shift.ratios.average import PLAIN
+from pu_shift.ratios.kernels import at_most
+
+TEXTS = {
+    "help": "learn a classifier from a CSV file or Parquet",
+    "description": "Learn a classifier from positive and unlabelled rows and save it.",
+    "epilog": f"{FILES}\nexamples:\n  pu-shift fit data.csv --label labelled --prior 0.3 "
+    "--out model.npz\n  pu-shift fit data.csv.gz --label labelled --drop id --prepare "
+    "--out model.npz",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_files(parser)
+    parser.add_argument(
+        "--out", required=True, metavar="MODEL", help="the model file to write, .npz"
+    )
+    parser.add_argument(
+        "--method",
+        choices=("ratio", "risk"),
+        default="ratio",
+        help="ratio: density ratio, takes new priors and costs without a new fit (default); "
+        "risk: risk minimisation, for one condition",
+    )
+    parser.add_argument("--prior", type=float, help="share of positives (default: estimated)")
+    parser.add_argument("--test-prior", type=float, help="share at test (default: prior)")
+    parser.add_argument("--alpha", type=float, default=0.5, help="false-alarm cost (default: 0.5)")
+    parser.add_argument(
+        "--basis",
+        choices=("gaussian", "linear"),
+        help="--method ratio: uLSIF with this basis (default: an average of several ratios); "
+        "--method risk: that of the model (default: gaussian)",
+    )
+    parser.add_argument(
+        "--loss", choices=SURROGATES, help="of --method risk only (default: squared)"
+    )
+    parser.add_argument(
+        "--non-negative", action="store_true", help="of --method risk only: non-negative correction"
+    )
+    parser.add_argument(
+        "--no-scale",
+        action="store_true",
+        help="do not scale the features to unit variance (an average of ratios scales by itself)",
+    )
+    parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU (default)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of everything random (default: 0)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit a classifier and save it."""
+    check_out(options.out, options.data)
+    if options.method == "ratio" and (options.loss is not None or options.non_negative):
+        name = "loss" if options.loss is not None else "non-negative"
+        raise CommandError(f"--{name} needs --method risk, the method is ratio")
+    # A bad test prior or alpha fails before the work.
+    Condition(options.prior or 0.5, options.test_prior, options.alpha)
+    with cluster_of(options):
+        names, X_p, X_u, preparation = read_samples(options)
+        if options.method == "risk" and in_blocks(X_p, X_u):
+            X_p, X_u = (at_most(X, X.shape[0], 0) for X in (X_p, X_u))
+        prior, how = options.prior, "given"
+        if prior is None:
+            estimate = estimated_prior(X_p, X_u, options.seed)
+            prior, how = estimate.prior, f"estimated by {estimate.method}"
+        classifier = _new_classifier(options, prior)
+        scaler = None if options.no_scale else _fitted_scaler(X_p, X_u)
+        with stage("fitting", X_p, X_u):
+            classifier.fit_pu(*(_scaled(scaler, X) for X in (X_p, X_u)))
+    steps = {"prepare": preparation, "scale": scaler, "classify": classifier}
+    used = [(name, step) for name, step in steps.items() if step is not None]
+    # As scikit-learn does for a data frame.
+    used[0][1].feature_names_in_ = names
+    save_model(options.out, classifier if len(used) == 1 else Pipeline(used))
+    condition = classifier.condition
+    print(
+        f"{options.out}: fitted to {X_p.shape[0]} positive and {X_u.shape[0]} unlabelled rows "
+        f"of {len(names)} features; prior {condition.prior:.3f} ({how}), test prior "
+        f"{condition.test_prior:.3f}, alpha {condition.alpha:.3g}"
+    )
+    return 0
+
+
+def _new_classifier(options: argparse.Namespace, prior: float) -> Any:
+    shared = {
+        "prior": prior,
+        "test_prior": options.test_prior,
+        "alpha": options.alpha,
+        "gpu": options.gpu,
+        "random_state": options.seed,
+    }
+    if options.method == "ratio":
+        # Trees, which may be part of the library's own choice, cannot be saved without code.
+        ratio = "ulsif" if options.basis else list(PLAIN)
+        return DensityRatioClassifier(**shared, estimator=ratio, basis=options.basis or "gaussian")
+    return RiskMinimizationClassifier(
+        **shared,
+        loss=options.loss or "squared",
+        basis=options.basis or "gaussian",
+        correction="ascent" if options.non_negative else "auto",
+        scaling=None,  # the command's own, or none
+    )
+
+
+def _fitted_scaler(X_p: Any, X_u: Any) -> StandardScaler:
+    """Return a scaler that was fitted to both samples, which may come in blocks."""
+    seen = survey_of(X_p).merged(survey_of(X_u))
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_, scaler.var_ = seen.mean, seen.scale, seen.scale**2
+    scaler.n_features_in_, scaler.n_samples_seen_ = len(seen.mean), sum(seen.counts)
+    return scaler
+
+
+def _scaled(scaler: StandardScaler | None, X: Any) -> Any:
+    if scaler is None:
+        return X
+    return X.scaled(scaler.mean_, scaler.scale_) if in_blocks(X) else scaler.transform(X)

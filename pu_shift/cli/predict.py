@@ -1,0 +1,76 @@
+"""``pu-shift predict``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from pu_shift._files import replacing
+from pu_shift.cli.cases import OpenedModel, add_model, change_condition, find_test_prior, open_model
+from pu_shift.cli.common import CommandError, add_cluster, check_out, cluster_of, progress_bar
+from pu_shift.files.parquet import SUFFIXES, ParquetRows
+from pu_shift.files.predictions import CSVWriter, ParquetWriter, write_folder, write_predictions
+
+TEXTS = {
+    "help": "classify the rows of a CSV, Parquet or .npy file",
+    "description": "Classify rows. Writes one line per row: the predicted label (1 or -1) and "
+    "the probability of the\npositive class at the test prior. The label is 1 where that "
+    "probability exceeds alpha.",
+    "epilog": "examples:\n  pu-shift predict model.npz new.csv --test-prior 0.7 --alpha 0.2 "
+    "--out july.csv\n  pu-shift predict model.npz new.csv --keep id --out july.csv\n"
+    "  pu-shift predict model.npz cases/ --keep id --cluster tcp://host:8786 --out july.parquet"
+    "\n\nColumns of a CSV or Parquet file are found by name, others than the model's are "
+    "ignored;\nthose of a .npy matrix are taken in the order of the fit. Rows are streamed: "
+    "the data may\nbe larger than the memory, and FILE appears when it is complete. With "
+    "--cluster it is a\nfolder with a Parquet file for each row group of the data.",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_model(parser)
+    parser.add_argument("--alpha", type=float, help="another false-alarm cost (method ratio only)")
+    parser.add_argument(
+        "--out", metavar="FILE", help="CSV or .parquet file to write (default: CSV, the terminal)"
+    )
+    add_cluster(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Classify rows."""
+    if options.cluster is not None and options.out is None:
+        raise CommandError("--cluster needs --out, a folder to write")
+    if options.out is not None:
+        check_out(options.out, [options.model, options.data], folder=options.cluster is not None)
+    for name in options.keep:
+        if name in ("label", "probability"):
+            raise CommandError(f"keep: the output has a column {name!r} of its own")
+    with cluster_of(options) as client:
+        model = open_model(options)
+        test_prior = find_test_prior(options, model, client)
+        changes = {"test_prior": test_prior, "alpha": options.alpha}
+        change_condition(options.model, model.classifier, changes)
+        if client is not None:
+            groups = ParquetRows(options.data).groups_with(*model.columns)
+            found = write_folder(options.out, model.estimator, groups, model.columns, client)
+        else:
+            found = _predict_here(options, model)
+    if options.out is None:
+        return 0
+    rows, positive = found
+    print(f"{options.out}: {rows} rows, {positive / rows:.1%} predicted positive")
+    return 0
+
+
+def _predict_here(options: argparse.Namespace, model: OpenedModel) -> tuple[int, int]:
+    to_parquet = options.out is not None and Path(options.out).suffix in SUFFIXES
+    writer: Any = ParquetWriter if to_parquet else CSVWriter
+    with progress_bar("predict", options) as bar:
+        if options.out is None:
+            output = writer(sys.stdout, options.keep)
+            return write_predictions(output, model.estimator, model.blocks, bar)
+        with replacing(options.out, binary=to_parquet) as file:
+            output = writer(file, options.keep)
+            return write_predictions(output, model.estimator, model.blocks, bar)
