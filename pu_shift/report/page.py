@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pu_shift._html import embed_json, render_template
+from pu_shift._pages import render_page
 from pu_shift.paper.claims import NO_DATA, NOT, PARTLY, REPRODUCED
 from pu_shift.paper.compare import headline
 from pu_shift.paper.protocol import STATED, Protocol
@@ -49,9 +49,9 @@ def render(results: Results, condition: Condition, surfaces: Surfaces | None = N
     # The script knows a cell by its number.
     numbered = comparison.assign(number=range(len(comparison)))
     printed = numbered[numbered["paper_mean"].notna()]
-    return render_template(
+    return render_page(
         ASSETS / "page.html",
-        data=embed_json(page_data(results, condition, surfaces)),
+        data=page_data(results, condition, surfaces),
         nothing=NOTHING_PRINTED if printed.empty else "",
         headlines=headlines(printed) if len(printed) else {},
         filters={kind: list(comparison[kind].unique()) for kind in ("table", "dataset", "method")},
