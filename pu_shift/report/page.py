@@ -17,11 +17,7 @@ import pandas as pd
 from pu_shift._pages import render_page
 from pu_shift.paper.claims import NO_DATA, NOT, PARTLY, REPRODUCED
 from pu_shift.paper.compare import headline
-from pu_shift.paper.protocol import STATED, Protocol
-from pu_shift.paper.rendering import NOTHING_PRINTED, percent
-from pu_shift.paper.settings import BLOCK, CELL, GUIDES, TABLES
-from pu_shift.paper.store import HYPER
-from pu_shift.paper.style import (
+from pu_shift.paper.figures import (
     NEGATIVE_COLOUR,
     POSITIVE_COLOUR,
     STRONGEST_DELTA,
@@ -31,6 +27,10 @@ from pu_shift.paper.style import (
     method_colour,
     method_dash,
 )
+from pu_shift.paper.protocol import STATED, Protocol
+from pu_shift.paper.settings import BLOCK, CELL, GUIDES, TABLES
+from pu_shift.paper.store import HYPER
+from pu_shift.paper.tables import NOTHING_PRINTED, percent
 from pu_shift.priors import Condition
 from pu_shift.report.ideas import LEVELS, Surfaces
 from pu_shift.report.results import Results, headlines
