@@ -325,7 +325,7 @@ class TrialStore:
         session = {**environment(), "started": _now(), "finished": None, "wall_seconds": 0.0}
         past = []
         if run and not self._fresh:
-            latest = {name: run.get(name) for name in ("command", *session)}
+            latest = {name: run.get(name) for name in ("command", "device", *session)}
             past = [*(run.get("earlier_sessions") or []), latest]
         self._run = {**self._info, **session, "earlier_sessions": past}
         # What is to be replaced goes when there is something to replace it by.
