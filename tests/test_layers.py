@@ -17,7 +17,6 @@ LAYERS = {
         "_cluster",
         "_files",
         "_grids",
-        "_html",
         "_moved",
         "_pages",
         "_seeds",

@@ -20,7 +20,7 @@ import pytest
 from custom import main as custom_main
 
 from pu_shift import _cluster, data, device
-from pu_shift.paper import outputs, runner, scripts
+from pu_shift.paper import runner, scripts, tables
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.scripts import all_tables_main, table_main
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TRIALS
@@ -246,10 +246,10 @@ def test_a_full_disk_is_a_one_line_error(one_table, capsys, monkeypatch):
     def fail(path, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(outputs, "write_atomic", fail)
+    monkeypatch.setattr(tables, "write_atomic", fail)
     assert table_main(1, [*one_table, "--quiet"]) == 2
     assert_one_line(capsys, "No space left on device")
-    monkeypatch.setattr(outputs, "write_atomic", write_atomic)
+    monkeypatch.setattr(tables, "write_atomic", write_atomic)
     assert table_main(1, [*one_table, "--quiet"]) == 0
 
 
