@@ -71,7 +71,7 @@ class DensityRatioClassifier(PUClassifier):
         - ``'ulsif'`` or ``'kliep'``, as published, on the features as they are;
         - a scikit-learn classifier with ``predict_proba``, which is trained to tell P from U:
           the ratio is n_u/n_p times its odds, calibrated on held-out rows. It gets X as an
-          array; missing values are let through if it takes them, and ``prior`` is given;
+          array; missing values are passed on if it accepts them, and ``prior`` is given;
         - ``'linear'`` or ``'nystroem'`` (logistic regression on the features, or on Gaussian
           kernels of them), ``'boosting'`` (boosted trees);
         - a sequence of names and classifiers: their average, weighted as in
@@ -96,7 +96,7 @@ class DensityRatioClassifier(PUClassifier):
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
     pos_label
-        The label that marks positives in ``fit``; ``None`` takes the greater one.
+        The label of positives in ``fit``; ``None`` takes the greater one.
     n_jobs
         Candidates and folds that are fitted at a time, as everywhere in scikit-learn.
     gpu
@@ -232,7 +232,7 @@ class DensityRatioClassifier(PUClassifier):
             del self.test_prior_
 
     def _held_out_sums(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> np.ndarray:
-        """Sum over P and U, by ratios of the same width and λ that do not know the row."""
+        """Sum over P and U, by ratios of the same width and λ that were fitted without the row."""
         step = 1 if self.direction == "p/u" else -1
         X_p, X_u = (
             at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
@@ -251,7 +251,7 @@ class DensityRatioClassifier(PUClassifier):
 
     def _settled(self, X: Any) -> Any:
         settled = copy.copy(self)
-        # Predictions do not need them, and what is sent to workers should be small.
+        # Predictions do not need them, and workers receive a copy.
         settled.held_out_ = settled.cross_fit_ = None
         if self.test_prior == "estimate":
             self.test_prior_ = estimate_from_sums(self, test_sums(self, X))
@@ -344,7 +344,7 @@ class DensityRatioClassifier(PUClassifier):
 
     @property
     def _inputs(self) -> tuple[bool, ...]:
-        """Tags for sparse rows and missing values, and whether these are let through."""
+        """Tags for sparse rows and missing values, and whether these are passed on."""
         estimator, found = getattr(self, "_inputs_of", (None, ()))
         if found and estimator is self.estimator:  # checked by fit
             return found

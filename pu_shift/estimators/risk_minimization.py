@@ -33,12 +33,12 @@ from pu_shift.training import train
 LEAST_CENTERS = 50
 # λ of the uLSIF that chooses a width.
 WIDTH_LAM = 1e-2
-# Training is called unfinished when more of the risk's fall than this came in its last tenth.
+# Training is unfinished if more than this share of the risk's decrease came in its last tenth.
 LATE = 0.02
 
 
 class NonConvexWarning(UserWarning):
-    """The unbiased risk of this condition is not convex: training may run away from it."""
+    """The unbiased risk of this condition is not convex: training may diverge."""
 
 
 class FallbackWarning(UserWarning):
@@ -55,16 +55,16 @@ class RiskMinimizationClassifier(PUClassifier):
     After ``fit`` the condition is fixed: with other parameters the classifier refuses to predict
     until it is fitted again.
 
-    The minimiser tells the posterior q at π_unif: (1 + g)/2, cut to [0, 1], of the squared and
-    the modified Huber loss, 1/(1 + exp(−g)) of the logistic loss. That of the double hinge is
-    only the sign of q − ½; there q = 1/(1 + exp(−s·g)) with the slope s that minimises the
-    non-negative logistic PU-shift risk of the held-out scores (of the training scores with
-    ``model``).
+    The link of the loss gives the posterior q at π_unif (:meth:`pu_shift.losses.Loss.posterior`):
+    (1 + g)/2, cut to [0, 1], for the squared and the modified Huber loss, 1/(1 + exp(−g)) for the
+    logistic loss. The double hinge determines only the sign of q − ½; there q = 1/(1 + exp(−s·g))
+    with the slope s that minimises the non-negative logistic PU-shift risk of the held-out scores
+    (of the training scores with ``model``).
 
     Parameters
     ----------
     prior, test_prior, alpha, n_folds, pos_label, gpu, random_state
-        As for :class:`DensityRatioClassifier`; ``random_state`` also deals the mini-batches.
+        As for :class:`DensityRatioClassifier`; ``random_state`` also draws the mini-batches.
     loss
         ``'squared'``, ``'double_hinge'``, ``'logistic'`` or ``'modified_huber'``.
     basis
@@ -81,7 +81,7 @@ class RiskMinimizationClassifier(PUClassifier):
     n_centers
         Number of Gaussian centres, drawn from P ∪ U. ``'features'`` takes as many as X has
         features, at least 50: distances between rows of many features are much alike, so that
-        each centre tells little.
+        a single centre says little.
     widths, width_factors, lams
         Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
         median distance and λ of 0 … 1 (with ``model`` 0).
@@ -106,7 +106,7 @@ class RiskMinimizationClassifier(PUClassifier):
     nn_beta, nn_gamma
         β and γ of the correction, see :func:`pu_shift.risks.nnpu_risk`.
     safe
-        Whether the fit looks after itself. A model whose zero-one risk on held-out rows is not
+        Whether the fit is checked. A model whose zero-one risk on held-out rows is not
         a standard error below that of the best constant, min(π_unif, 1 − π_unif), is replaced
         by the constant, with a :class:`FallbackWarning`. Further warnings are of
         :class:`NonConvexWarning` (an unbiased risk that was asked for, and is not convex),
@@ -275,7 +275,7 @@ class RiskMinimizationClassifier(PUClassifier):
         return (X_p - mean) / scale, (X_u - mean) / scale, (mean, scale)
 
     def _keep(self, fitted: Fitted, condition: Condition, scales: tuple[Any, Any]) -> None:
-        """Make a result of training the classifier's own, or the constant in its place."""
+        """Keep a result of training, or the constant in its place."""
         shift = _as_shift(condition)
         self.model_, self.width_, self.lam_, scores, _ = fitted
         self.slope_, self.fallback_ = np.nan, False
@@ -297,10 +297,10 @@ class RiskMinimizationClassifier(PUClassifier):
         self._slope.value = value
 
     def _guard(self, fitted: Fitted, shift: Condition) -> None:
-        """Warn of what went wrong in training, and become the constant that would be better."""
+        """Warn of problems in training, and fall back on the constant if it is better."""
         risk, error = zero_one_risk(fitted.scores, shift)
         constant = min(shift.test_prior, 1.0 - shift.test_prior)
-        # Rounding must not part a model that is the constant from the constant.
+        # Tolerance: a model equal to the constant may differ from it by rounding.
         if risk + error >= constant - 1e-9:
             # A network's scores are of training rows, and it cannot be made a constant.
             self.fallback_ = self.model is None
@@ -323,8 +323,8 @@ class RiskMinimizationClassifier(PUClassifier):
             )
         if fitted.late > LATE:
             warnings.warn(
-                f"{fitted.late:.0%} of the fall of the risk came in the last tenth of n_steps = "
-                f"{self.n_steps}: increase n_steps or learning_rate",
+                f"{fitted.late:.0%} of the decrease of the risk came in the last tenth of "
+                f"n_steps = {self.n_steps}: increase n_steps or learning_rate",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -461,7 +461,7 @@ class RiskMinimizationClassifier(PUClassifier):
         return to_numpy(score_rows(self.model_, self.model_.device.send(X)))
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
-        """Return the posterior at π_unif that the minimiser of the loss tells."""
+        """Return the posterior at π_unif, by the link of the loss."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
         return get_loss(self.loss).posterior(scores, self.slope_), self.condition_.prior_unif
 
