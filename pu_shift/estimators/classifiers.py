@@ -54,7 +54,7 @@ from pu_shift._grids import (
     check_grid,
 )
 from pu_shift._seeds import Seed, as_seed, child
-from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
+from pu_shift.bigdata import in_memory, is_dask, is_lazy, map_rows, meta_of
 from pu_shift.device import get_device, to_numpy
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.estimation.test_prior import (
@@ -70,17 +70,8 @@ from pu_shift.estimators.cross_validation import cross_validate
 from pu_shift.losses import SURROGATES
 from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
-from pu_shift.ratios.average import (
-    KERNELS,
-    RatioAverage,
-    check_candidates,
-    check_streams,
-    default_centers,
-    fit_average,
-    for_sparse,
-    lets_gaps_in,
-    takes,
-)
+from pu_shift.ratios.average import RatioAverage, fit_average
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import (
     at_most,
     check_scale,
@@ -89,7 +80,14 @@ from pu_shift.ratios.kernels import (
     median_distance,
     squared_distances,
 )
-from pu_shift.ratios.ulsif import BASES, KLIEP, ULSIF, GridEdgeWarning
+from pu_shift.ratios.registry import (
+    BASIS_RATIOS,
+    accepts_missing,
+    check_candidates,
+    for_sparse,
+    takes,
+)
+from pu_shift.ratios.ulsif import BASES
 from pu_shift.risks import CORRECTIONS, Risk, nnpu_shift_risk, risk_weights
 from pu_shift.training import train
 
@@ -130,7 +128,6 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     """What both estimators share: labels, samples, condition, decisions."""
 
     _accept_sparse: str | bool = False
-    _accept_blocks = False
 
     # For metadata routing, which does not look into **fit_params.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
@@ -181,8 +178,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier.
         """
-        if is_dask(X) or in_blocks(X):
-            raise ValueError("X comes in blocks: use fit_pu(X[y == 1], X[y != 1])")
+        if is_lazy(X):
+            raise ValueError("X is a Dask collection: use fit_pu(X[y == 1], X[y != 1])")
         X, y = validated(self, X, y, ensure_min_samples=2)
         classes = _classes(y, self.pos_label)
         places = [np.flatnonzero(y == label) for label in classes[::-1]]
@@ -204,9 +201,9 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X_p, X_u
-            (n, d) features of the positives and of the unlabelled rows. For
-            :class:`DensityRatioClassifier` each may be more than the memory holds: a Dask array
-            or data frame, or :class:`pu_shift.RowBlocks`.
+            (n, d) features of the positives and of the unlabelled rows. Each may be a Dask array
+            or data frame of more rows than the memory holds: all rows are checked, and the fit
+            is to a random sample of them, see :func:`pu_shift.bigdata.in_memory`.
 
         Returns
         -------
@@ -219,23 +216,21 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the two samples; both get the dtype of the first."""
-        X_p, X_u = as_blocks("X_p", X_p), as_blocks("X_u", X_u)
-        if in_blocks(X_p, X_u) and not self._accept_blocks:
-            raise ValueError(
-                f"{'X_p' if in_blocks(X_p) else 'X_u'} comes in blocks, but "
-                f"{type(self).__name__} needs all rows in memory: give it a sample of them, or "
-                "use DensityRatioClassifier"
-            )
-        X_p = self._sample("X_p", X_p)
-        X_u = self._sample("X_u", X_u, reset=False)
+        if is_lazy(X_p) or is_lazy(X_u):
+            X_p, X_u = in_memory({"X_p": X_p, "X_u": X_u}, child(self._seed(), 10))
+        X_p = validated(self, X_p, name="X_p")
+        X_u = validated(self, X_u, name="X_u", reset=False)
         if issparse(X_p) != issparse(X_u):
             raise ValueError("X_u must be sparse if X_p is, and dense if it is dense")
         return X_p, X_u.astype(X_p.dtype, copy=False)
 
-    def _sample(self, name: str, X: Any, **options: Any) -> Any:
-        """Check a sample; rows in blocks check themselves, but for their names."""
-        rows = validated(self, X.example if in_blocks(X) else X, name=name, **options)
-        return X if in_blocks(X) else rows
+    def _seed(self) -> Seed:
+        """Return the seed of everything random."""
+        if self.random_state is None:
+            return np.random.SeedSequence()
+        if isinstance(self.random_state, np.random.RandomState):
+            return as_seed("random_state", int(self.random_state.randint(2**31)))
+        return as_seed("random_state", self.random_state)
 
     @property
     def condition(self) -> Condition:
@@ -386,20 +381,13 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
                 f"X must have at least {least} positive and {least} unlabelled rows, got {n_p} "
                 f"and {n_u}"
             )
-        if self.random_state is None:
-            seed = np.random.SeedSequence()
-        elif isinstance(self.random_state, np.random.RandomState):
-            seed = as_seed("random_state", int(self.random_state.randint(2**31)))
-        else:
-            seed = as_seed("random_state", self.random_state)
+        seed = self._seed()
         device = get_device(self.gpu)
         prior = self.prior
         if prior is None:
             if issparse(X_p):
                 raise ValueError("prior must be given when X is sparse")
-            if self._accept_gaps and not all(
-                in_blocks(X) or np.isfinite(X).all() for X in (X_p, X_u)
-            ):
+            if self._accept_gaps and not all(np.isfinite(X).all() for X in (X_p, X_u)):
                 raise ValueError("prior must be given when X has missing values")
             # A bad test prior or alpha fails before the work.
             Condition(0.5, self._stated_test_prior, self.alpha)
@@ -479,12 +467,8 @@ class DensityRatioClassifier(_PUClassifier):
           kernels of them), ``'boosting'`` (boosted trees);
         - a sequence of names and classifiers: their average, weighted as in
           :func:`pu_shift.ratios.average.fit_average` by the least-squares criterion J;
-        - ``'auto'``: the average of :data:`pu_shift.ratios.average.AUTO`; it is ``'ulsif'``
+        - ``'auto'``: the average of :data:`pu_shift.ratios.registry.AUTO`; it is ``'ulsif'``
           if one of uLSIF's options below is given, and ``'linear'`` if X is sparse.
-
-        Of rows that come in blocks, uLSIF and classifiers that have ``partial_fit`` are fitted
-        to all of them. The other names are fitted to a random sample of 50,000, and other
-        classifiers are refused.
     basis, selection, clip_coefficients
         Of uLSIF, as for :class:`pu_shift.ratios.ulsif.ULSIF`.
     n_centers
@@ -495,7 +479,7 @@ class DensityRatioClassifier(_PUClassifier):
         1/8 … 2 of it).
     lams
         Candidates of λ (by default 1e-5 … 10). Of grids of your own a
-        :class:`pu_shift.ratios.ulsif.GridEdgeWarning` says when the best lies on the edge.
+        :class:`pu_shift.ratios.base.GridEdgeWarning` says when the best lies on the edge.
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
     pos_label
@@ -512,7 +496,7 @@ class DensityRatioClassifier(_PUClassifier):
     ----------
     classes_ : numpy.ndarray
         The labels; the second is the positive class.
-    ratio_ : pu_shift.ratios.ulsif.DensityRatio or pu_shift.ratios.average.RatioAverage
+    ratio_ : pu_shift.ratios.base.Ratio
         The fitted ratio.
     candidates_ : dict
         Of each candidate its held-out criterion J (``'score'``, lower is better) and its
@@ -549,7 +533,6 @@ class DensityRatioClassifier(_PUClassifier):
     """
 
     _accept_sparse = "csr"
-    _accept_blocks = True
 
     def __init__(
         self,
@@ -594,24 +577,19 @@ class DensityRatioClassifier(_PUClassifier):
         one_of("direction", self.direction, DIRECTIONS)
         candidates = self._candidates(issparse(X_p))
         _check_fit_params(candidates, fit_params)
-        streamed = in_blocks(X_p, X_u)
-        if streamed:
-            check_streams(candidates)
-        alone = list(candidates) in (["ulsif"], ["kliep"])
+        alone = len(candidates) == 1 and not BASIS_RATIOS.keys().isdisjoint(candidates)
         # An average also fits its kernels without a fold, to two rows at least.
-        least = 2 if alone or KERNELS.isdisjoint(candidates) else 3
+        least = 2 if alone or BASIS_RATIOS.keys().isdisjoint(candidates) else 3
         device, seed, condition = self._prepare(X_p, X_u, least)
-        if streamed and device.name != "@numpy":
-            raise ValueError(f"gpu must be -1 for rows that come in blocks, got {self.gpu}")
         n_folds = self._n_folds(X_p, X_u)
         ratio: Any
         if alone:
             (name,) = candidates
             with chainer.using_device(device):
-                P, U = (X_p, X_u) if streamed else device.send((X_p, X_u))
+                P, U = device.send((X_p, X_u))
                 ratio = self._kernel_ratio(name, P, U, seed)
                 sums = self._held_out_sums(ratio, P, U, child(seed, 8))
-            score = float(ratio.scores.min())
+            score = float(ratio.scores_.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
         else:
@@ -728,10 +706,8 @@ class DensityRatioClassifier(_PUClassifier):
     def _kernel_ratio(self, name: str, X_p: Any, X_u: Any, seed: Seed) -> Any:
         """Fit uLSIF or KLIEP as published, where the samples are."""
         numerator, denominator = (X_p, X_u) if self.direction == "p/u" else (X_u, X_p)
-        n_centers = self.n_centers
-        if n_centers is None:
-            n_centers = default_centers(X_p.shape[0] + X_u.shape[0])
         options: dict[str, Any] = {
+            "n_centers": self.n_centers,
             "widths": self.widths,
             "width_factors": WIDTH_FACTORS if self.width_factors is None else self.width_factors,
             "n_folds": self._n_folds(X_p, X_u),
@@ -740,20 +716,11 @@ class DensityRatioClassifier(_PUClassifier):
         with warnings.catch_warnings():
             if self.widths is None and self.width_factors is None and self.lams is None:
                 warnings.simplefilter("ignore", GridEdgeWarning)
-            if name == "kliep":
-                # Its centres are rows of the numerator.
-                n_centers = min(n_centers, numerator.shape[0])
-                return KLIEP(numerator, denominator, n_centers=n_centers, **options)
-            return ULSIF(
-                numerator,
-                denominator,
-                n_centers=n_centers,
-                lams=RATIO_LAMS if self.lams is None else self.lams,
-                basis=self.basis,
-                selection=self.selection,
-                clip_coefficients=self.clip_coefficients,
-                **options,
-            )
+            if name == "ulsif":
+                options["lams"] = RATIO_LAMS if self.lams is None else self.lams
+                for option in ("basis", "selection", "clip_coefficients"):
+                    options[option] = getattr(self, option)
+            return BASIS_RATIOS[name](**options).fit(numerator, denominator)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -773,7 +740,7 @@ class DensityRatioClassifier(_PUClassifier):
 
     @property
     def _accept_gaps(self) -> bool:
-        return all(map(lets_gaps_in, check_candidates(self.estimator).values()))
+        return all(map(accepts_missing, check_candidates(self.estimator).values()))
 
     def predict_ratio(self, X: Any) -> np.ndarray:
         """Return the estimated density ratio, which no condition changes.
@@ -801,7 +768,7 @@ class DensityRatioClassifier(_PUClassifier):
             ratio = self.ratio_(X)
             return ratio if self.direction == "p/u" else 1.0 / ratio
         # Where it was fitted, whatever the parameter has become.
-        device = chainer.backend.get_device_from_array(self.ratio_.coefficients)
+        device = chainer.backend.get_device_from_array(self.ratio_.coefficients_)
         with chainer.using_device(device):
             return to_numpy(self.ratio_(device.send(X)))
 
@@ -953,7 +920,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         by the constant, with a :class:`FallbackWarning`. Further warnings are of
         :class:`NonConvexWarning` (an unbiased risk that was asked for, and is not convex),
         scikit-learn's ``ConvergenceWarning`` (the risk was still falling when training
-        ended) and :class:`pu_shift.ratios.ulsif.GridEdgeWarning` (the largest λ was the best).
+        ended) and :class:`pu_shift.ratios.base.GridEdgeWarning` (the largest λ was the best).
 
     Attributes
     ----------
@@ -1406,8 +1373,6 @@ def _platt_slope(scores_p: np.ndarray, scores_u: np.ndarray, target: Condition) 
 
 def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) -> Any:
     """Check the input as scikit-learn does, of any supported version; complain in one line."""
-    if in_blocks(X):
-        raise ValueError("X comes in blocks: call the method for each of them")
     options = {
         "dtype": [np.float64, np.float32],
         "accept_sparse": estimator._accept_sparse,

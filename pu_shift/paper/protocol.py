@@ -20,7 +20,8 @@ from pu_shift._grids import check_grid
 from pu_shift.data.sampling import Draw
 from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
-from pu_shift.ratios.ulsif import ULSIF, GridEdgeWarning
+from pu_shift.ratios.base import GridEdgeWarning
+from pu_shift.ratios.ulsif import ULSIF
 from pu_shift.risks import CORRECTIONS
 
 SCALINGS = ("none", "standard", "minmax")
@@ -250,7 +251,7 @@ class Protocol:
                 n_folds=self.n_folds,
                 seed=sample.seed,
             )
-        return ratio.scores.min(axis=1)
+        return ratio.scores_.min(axis=1)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""

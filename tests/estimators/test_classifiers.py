@@ -36,7 +36,7 @@ from pu_shift.estimators.classifiers import (
 )
 from pu_shift.estimators.cross_validation import surrogate_scorer, zero_one_scorer
 from pu_shift.files.models import load_model, save_model
-from pu_shift.ratios.ulsif import GridEdgeWarning
+from pu_shift.ratios.base import GridEdgeWarning
 from tests.mixtures import mixture, posterior, pu_samples
 
 PRIOR = 0.3
@@ -46,7 +46,7 @@ FAST = {"lams": [1e-3, 1e-1], "n_steps": 400, "learning_rate": 0.02}
 RATIO = {"widths": [1.0, 2.0], "lams": [1e-3, 1e-2, 1e-1, 1.0]}
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pu_shift.ratios.ulsif.GridEdgeWarning",
+    "ignore::pu_shift.ratios.base.GridEdgeWarning",
     "ignore::pu_shift.estimators.classifiers.LabelWarning",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
@@ -205,7 +205,7 @@ def test_a_new_condition_needs_no_fit(ratio, prior, test_prior, alpha):
     changed = pickle.loads(pickle.dumps(ratio)).set_params(
         prior=prior, test_prior=test_prior, alpha=alpha
     )
-    refitted = clone(changed).set_params(widths=ratio.ratio_.width, lams=ratio.ratio_.lam)
+    refitted = clone(changed).set_params(widths=ratio.ratio_.width_, lams=ratio.ratio_.lam_)
     refitted.fit_pu(X_P[:100], X_U[:100])
     refitted.ratio_ = ratio.ratio_
     np.testing.assert_array_equal(changed.predict(GRID), refitted.predict(GRID))
@@ -675,7 +675,7 @@ def test_training_that_is_stopped_early_is_warned_of():
     RiskMinimizationClassifier(PRIOR, 0.6, lams=0.0, n_steps=1000).fit_pu(X_P, X_U)
 
 
-@pytest.mark.filterwarnings("error::pu_shift.ratios.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("error::pu_shift.ratios.base.GridEdgeWarning")
 def test_the_largest_lam_is_an_edge():
     with pytest.warns(GridEdgeWarning, match="^the best of lams is 0.01, the largest"):
         RiskMinimizationClassifier(PRIOR, 0.6, lams=[1e-2, 1e-3], n_steps=400).fit_pu(

@@ -77,7 +77,7 @@ def test_a_ratio_method_is_ulsif_cut_at_the_threshold_of_the_given_prior(method)
         decisions.append(model.predict(X) > 0)
         np.testing.assert_array_equal(decisions[-1], expected)
         np.testing.assert_equal(
-            chosen(model), {"width": ratio.width, "lam": ratio.lam, "step": np.nan}
+            chosen(model), {"width": ratio.width_, "lam": ratio.lam_, "step": np.nan}
         )
     # A larger prior makes more rows positive, and never fewer.
     assert all((low <= high).all() for low, high in zip(decisions, decisions[1:]))
@@ -236,7 +236,7 @@ def test_the_width_of_the_ker_models_is_the_best_on_most_training_sets(count):
                 n_folds=3,
                 seed=sample.seed,
             )
-        votes.append(factors[ratio.scores.min(axis=1).argmin()])
+        votes.append(factors[ratio.scores_.min(axis=1).argmin()])
     most = max(map(votes.count, factors))
     expected = max(factor for factor in factors if votes.count(factor) == most)
     protocol = replace(PROTOCOL, ker_width_factors=factors, ker_lams=lams)
