@@ -39,6 +39,7 @@ setup(
     package_dir={"pu_shift.paper_tables": "paper_tables"},
     package_data={
         "pu_shift": ["py.typed"],
+        "pu_shift._pages": ["*.js"],
         "pu_shift.explorer": ["assets/*"],
         "pu_shift.report": ["assets/*"],
         "pu_shift.paper_tables": ["*.csv"],
@@ -61,6 +62,7 @@ setup(
         # One set of functions for NumPy 1, NumPy 2, CuPy and array-api-strict.
         "array-api-compat>=1.6,<2",
         "tqdm>=4.62,<5",
+        "jinja2>=3.1,<4",
         "pooch>=1.7,<2",
         # Comes with pooch; 2.2 is the first that hands over what has arrived, without which
         # a site that trickles could not be given up.

@@ -19,6 +19,7 @@ LAYERS = {
         "_grids",
         "_html",
         "_moved",
+        "_pages",
         "_seeds",
         "_signals",
         "device",

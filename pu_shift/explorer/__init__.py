@@ -8,21 +8,20 @@ script repeats.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pu_shift._checks import positive
-from pu_shift._html import embed_json, fill_template
+from pu_shift._pages import render_page
 from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.priors import Condition, shift_posterior
 
 MAX_CASES = 100_000
 """More would make a page that browsers are slow to open."""
 
-_ASSETS = Path(__file__).resolve().parent / "assets"
+_TEMPLATE = Path(__file__).resolve().parent / "assets" / "explorer.html"
 
 
 def classifier_of(estimator: Any) -> Any:
@@ -127,23 +126,17 @@ def explorer_page(
         "posteriors": [float(f"{value:.6g}") for value in posterior.tolist()],
         "keep": [{"name": name, "values": list(column)} for name, column in keep.items()],
     }
-    parts = {
-        "style": _asset("explorer.css"),
-        "script": _asset("explorer.js"),
-        "json": embed_json(content),
-        "model": escape(model),
-        "data": escape(data),
-        "cases": f"{len(posterior):,}",
-        "prior": f"{100.0 * condition.prior:.3g} %",
-    }
-    return fill_template(_asset("explorer.html"), parts)
+    return render_page(
+        _TEMPLATE,
+        content=content,
+        model=model,
+        data=data,
+        cases=f"{len(posterior):,}",
+        prior=f"{100.0 * condition.prior:.3g} %",
+    )
 
 
 def _plain_costs(alpha: float) -> tuple[float, float]:
     """Return costs in the proportion α : 1 − α of which the lesser is 1."""
     odds = alpha / (1.0 - alpha)
     return (odds, 1.0) if odds > 1.0 else (1.0, 1.0 / odds)
-
-
-def _asset(name: str) -> str:
-    return (_ASSETS / name).read_text(encoding="utf-8")

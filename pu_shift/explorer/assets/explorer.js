@@ -7,21 +7,12 @@
   // The posterior at any prior has the same order: the most likely positive comes first.
   const ranked = Uint32Array.from(posteriors.keys()).sort((a, b) => posteriors[b] - posteriors[a] || a - b);
 
-  /* ---- The theory: the same operations in the same order as pu_shift.priors. ---- */
+  /* ---- Decisions ---- */
 
-  function alphaUnif(prior, testPrior, alpha) {
-    const falsePositive = alpha * prior * (1 - testPrior);
-    return falsePositive / (falsePositive + (1 - alpha) * testPrior * (1 - prior));
-  }
-  function shiftPosterior(posterior, prior, testPrior) {
-    const positive = posterior * (testPrior / prior);
-    const negative = (1 - posterior) * ((1 - testPrior) / (1 - prior));
-    return positive / (positive + negative);
-  }
   function decide({ testPrior, falseAlarm, miss }) {
     const alpha = falseAlarm / (falseAlarm + miss);
-    const threshold = alphaUnif(data.prior, testPrior, alpha);
-    const probabilities = posteriors.map((value) => shiftPosterior(value, data.prior, testPrior));
+    const threshold = priors.condition(data.prior, testPrior, alpha).alphaUnif;
+    const probabilities = posteriors.map((value) => priors.shiftPosterior(value, data.prior, testPrior));
     const sums = { flagged: 0, falseAlarms: 0, misses: 0, positives: 0 };
     probabilities.forEach((probability, i) => {
       sums.positives += probability;
