@@ -7,10 +7,24 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 
 def open_unit(name: str, value: Any) -> float:
     """Return ``value`` as a float strictly between 0 and 1."""
     return _number(name, value, lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1")
+
+
+def open_interval(name: str, ends: Any) -> tuple[float, float]:
+    """Return the ends (low, high) of an interval within (0, 1); a number is both of them."""
+    if np.ndim(ends) == 0:
+        ends = (ends, ends)
+    if np.shape(ends) != (2,):
+        raise ValueError(f"{name} must be a number or a pair (low, high), got {shown(ends)}")
+    low, high = (open_unit(name, end) for end in ends)
+    if low > high:
+        raise ValueError(f"{name} must be (low, high) with low <= high, got {shown(ends)}")
+    return low, high
 
 
 def finite(name: str, value: Any) -> float:
@@ -46,8 +60,14 @@ def as_index(value: Any) -> int | None:
 
 def shown(value: Any) -> str:
     """Return how a value looks, for a message: in one line of at most 80 characters."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return one_line(repr(value), most=80)
+
+
+def one_line(message: object, between: str = " ", most: int = 400) -> str:
+    """Return a message, or what an exception says, in one line of at most so many characters."""
+    lines = (" ".join(line.split()) for line in str(message).splitlines())
+    text = between.join(line for line in lines if line) or type(message).__name__
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:

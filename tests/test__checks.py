@@ -57,3 +57,10 @@ def test_one_of_names_the_choices():
     with pytest.raises(ValueError, match=r"loss must be one of 'a', None, got 'c'"):
         _checks.one_of("loss", "c", ["a", None])
     assert _checks.one_of("loss", None, ["a", None]) is None
+
+
+def test_messages_are_put_into_one_line():
+    assert _checks.one_line(ValueError("a\n  b\t c\n\n")) == "a b c"
+    assert _checks.one_line("tried:\n  a\n  b", between="; ") == "tried:; a; b"
+    assert _checks.one_line(OSError()) == "OSError"
+    assert _checks.one_line("x" * 500) == "x" * 399 + "…"

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,9 +24,7 @@ from pu_shift import (
 )
 from pu_shift._grids import Folds, assign_folds
 from pu_shift.bigdata import Survey
-from pu_shift.ratios import ulsif
-from pu_shift.ratios.kernels import choose_centers
-from tests.mixtures import mixture, pu_samples
+from tests.mixtures import pu_samples
 from tests.paper.engine import Cluster, wait_for
 
 da = pytest.importorskip("dask.array")

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
 
     def run() -> int:
-        # Chainer and scikit-learn take a second to import; Ctrl-C then is told like any other.
+        # Late: Ctrl-C while it is imported is told like any other.
         from pu_shift.cli.commands import run_command
 
         return run_command(argv)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from pu_shift._chainer import ChainerMissingError
 from pu_shift._cluster import ClusterError
 from pu_shift._version import __version__
 from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce
@@ -91,7 +92,7 @@ def run_command(argv: Sequence[str] | None) -> int:
             warnings.simplefilter("ignore", GridEdgeWarning)
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             return options.run(options)
-    except (ValueError, DeviceError, ClusterError, OSError) as error:
+    except (ValueError, DeviceError, ClusterError, ChainerMissingError, OSError) as error:
         print(f"error: {_in_own_words(error)}", file=sys.stderr)
         return 2
 

@@ -13,8 +13,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from pu_shift._checks import one_line
 from pu_shift.data.dataset import DataError, show
-from pu_shift.files.tables import Table, decompressed, is_number, may_unpack, one_line, reading
+from pu_shift.files.tables import Table, decompressed, is_number, may_unpack, reading
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
 MAX_BYTES = 256 << 20

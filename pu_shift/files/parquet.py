@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import shown
+from pu_shift._checks import one_line, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.bigdata import RowBlocks
 from pu_shift.files.preparation import TablePreparation
@@ -26,7 +26,6 @@ from pu_shift.files.tables import (
     check_drop,
     check_finite,
     missing_column,
-    one_line,
 )
 
 SUFFIXES = (".parquet", ".pq")
@@ -294,7 +293,9 @@ def pyarrow_or_refuse() -> Any:
         import pyarrow.fs
         import pyarrow.parquet
     except ImportError:
-        raise DataError("data: Parquet needs pyarrow: pip install 'pu-shift[parquet]'") from None
+        raise DataError(
+            "data: Parquet needs pyarrow: pip install '.[parquet]' in a clone"
+        ) from None
     return pyarrow
 
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import shown
+from pu_shift._checks import one_line, shown
 
 # Large enough that reading is fast, small beside what a process needs anyway.
 BLOCK_CELLS, BLOCK_CHARACTERS = 655_360, 16 << 20
@@ -187,12 +187,6 @@ def reading(label: str, mark: str = ":") -> Iterator[None]:
     # zipfile raises RuntimeError for a password, or a compression it does not know.
     except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError) as e:
         raise DataError(f"{label} is truncated or corrupt: {one_line(e)}") from None
-
-
-def one_line(error: object) -> str:
-    """Return an exception's message in one line that is not long."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 400 else f"{text[:399]}…"
 
 
 class Table:

@@ -196,7 +196,7 @@ class Expansion:
         )
         b, width = n_columns + 1, float("nan")
         if centers is not None:
-            b, width = len(centers), positive("width", state["width"])
+            b, width = max(1, len(centers)), positive("width", state["width"])
             check_shape("centers", centers, (b, n_columns))
         check_shape("coefficients", coefficients, (b,))
         return cls(coefficients, n_columns, centers, width)
@@ -205,7 +205,9 @@ class Expansion:
 def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array of a state if it has finite numbers and this shape."""
     if np.shape(array) != shape or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers of shape {shape}, got {shown(array)}")
+        raise ValueError(
+            f"{name} must be finite numbers of shape {shape}, got shape {np.shape(array)}"
+        )
     return array
 
 

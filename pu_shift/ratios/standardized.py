@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from pu_shift._chainer import chainer
-from pu_shift.device import to_numpy
+from pu_shift.device import Device, to_numpy
 from pu_shift.ratios.base import DensityRatio, Ratio, State, check_shape
 
 
@@ -53,21 +52,21 @@ class StandardizedRatio(DensityRatio, BaseEstimator):
         """Fit to a sample of each density; see :meth:`DensityRatio.fit`."""
         self.mean_, self.scale_ = mean_and_scale(numerator, denominator)
         self.ratio_ = clone(self.ratio)
-        with self._device():
+        with self._device.use():
             self.ratio_.fit(*map(self._scaled, (numerator, denominator)))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return w(x) for each row, in NumPy; see :meth:`DensityRatio.predict`."""
-        with self._device():
+        with self._device.use():
             return to_numpy(self.ratio_.predict(self._scaled(X))).astype(np.float64, copy=False)
 
-    def _device(self) -> Any:
-        return chainer.using_device("@numpy" if self.device is None else self.device)
+    @property
+    def _device(self) -> Device:
+        return Device() if self.device is None else self.device
 
     def _scaled(self, X: Any) -> Any:
-        X = (X - self.mean_) / self.scale_
-        return X if self.device is None else self.device.send(X)
+        return self._device.send((X - self.mean_) / self.scale_)
 
     @property
     def can_be_saved(self) -> bool:
