@@ -11,7 +11,7 @@ from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.device import on_device, to_numpy
-from pu_shift.ratios.kernels import as_rows, gaussian_kernel, row_blocks
+from pu_shift.ratios.kernels import as_rows, gaussian_kernel, row_chunks
 
 
 class LinearModel(chainer.Link):
@@ -179,7 +179,7 @@ def score_rows(model: chainer.Link, X: Any) -> Any:
         chainer.no_backprop_mode(),
     ):
         return model.xp.concatenate(
-            [scores_of(model, chunk).array for chunk in row_blocks(X, 8192)]
+            [scores_of(model, chunk).array for chunk in row_chunks(X, 8192)]
         )
 
 

@@ -20,7 +20,7 @@ from pu_shift._grids import check_grid
 from pu_shift._seeds import Seed, child
 from pu_shift.device import beside, on_device, to_numpy
 from pu_shift.models import score_rows, scores_of
-from pu_shift.ratios.kernels import as_rows, row_blocks
+from pu_shift.ratios.kernels import as_rows, row_chunks
 from pu_shift.risks import Risk, row_weights
 
 # Entries of a parameter updated at a time, so that the passes over them stay in the cache.
@@ -96,7 +96,7 @@ class _ColumnDecay:
         if param.grad is not None:
             # Products of one chunk stay in the cache.
             size = max(1, CACHED_ENTRIES // max(1, param.size // len(param)))
-            for grad, values in zip(row_blocks(param.grad, size), row_blocks(param.array, size)):
+            for grad, values in zip(row_chunks(param.grad, size), row_chunks(param.array, size)):
                 grad += self.lam * values
 
 

@@ -14,8 +14,8 @@ from pu_shift._version import __version__
 from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce
 from pu_shift.device import DeviceError
 from pu_shift.files.tables import one_line
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import SCALE_CURE
-from pu_shift.ratios.ulsif import GridEdgeWarning
 
 DESCRIPTION = """\
 Learn a classifier from positive and unlabelled rows, and use it where the share

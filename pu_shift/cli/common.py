@@ -14,7 +14,6 @@ from typing import Any
 from tqdm import tqdm
 
 from pu_shift._cluster import check_workers, connected
-from pu_shift.bigdata import in_blocks
 from pu_shift.files.parquet import is_parquet
 
 PATIENCE = 2.0
@@ -26,12 +25,9 @@ class CommandError(ValueError):
 
 
 @contextmanager
-def stage(what: str, *samples: Any) -> Iterator[None]:
-    """Say on a terminal what takes longer than two seconds, and for how long it has.
-
-    Samples that come in blocks show bars of their own.
-    """
-    if not sys.stderr.isatty() or in_blocks(*samples):
+def stage(what: str) -> Iterator[None]:
+    """Say on a terminal what takes longer than two seconds, and for how long it has."""
+    if not sys.stderr.isatty():
         yield
         return
     done, start = threading.Event(), time.monotonic()

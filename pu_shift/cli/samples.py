@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from pu_shift.bigdata import in_memory
 from pu_shift.cli.common import CommandError, add_cluster, stage
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.files.parquet import Samples, is_parquet, open_samples
@@ -23,7 +24,6 @@ from pu_shift.files.tables import (
     read_csv,
     separator_hint,
 )
-from pu_shift.ratios.kernels import at_most
 
 FILES = """\
 files:
@@ -35,10 +35,6 @@ files:
   Parquet files, and folders of them, are read block by block and may be larger
   than the memory, with --cluster on the workers of a Dask cluster.
 """
-
-
-KEPT_CELLS = 10_000_000
-"""Cells of Parquet up to which a sample is kept in memory, and not read again and again."""
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
@@ -101,12 +97,10 @@ def _parquet_samples(options: argparse.Namespace) -> Samples:
     remote = options.cluster is not None
     shared = options.drop, options.prepare, options.seed, remote
     samples = open_samples(options.data, options.label, *shared)
-    for name in ("X_p", "X_u"):
-        X = getattr(samples, name)
+    for X in (samples.X_p, samples.X_u):
         X.progress = partial(tqdm, unit="part", leave=False, disable=None, desc="reading")
-        if X.shape[0] * X.shape[1] <= KEPT_CELLS:
-            samples = samples._replace(**{name: at_most(X, X.shape[0], 0)})
-    return samples
+    X_p, X_u = in_memory({"X_p": samples.X_p, "X_u": samples.X_u}, options.seed)
+    return samples._replace(X_p=X_p, X_u=X_u)
 
 
 def _labelled(
@@ -150,5 +144,5 @@ def _two_samples(
 
 def estimated_prior(X_p: Any, X_u: Any, seed: int, **options: Any) -> Any:
     """Estimate the prior, for estimate-prior and for fit alike."""
-    with stage("estimating the prior", X_p, X_u):
+    with stage("estimating the prior"):
         return estimate_prior(X_p, X_u, seed=seed, **options)

@@ -28,9 +28,10 @@ from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._grids import assign_folds
 from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import fit_scaler
-from pu_shift.bigdata import as_blocks
+from pu_shift.bigdata import in_memory, is_lazy
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import as_rows, at_most, check_scale
-from pu_shift.ratios.ulsif import ULSIF, GridEdgeWarning
+from pu_shift.ratios.ulsif import ULSIF
 
 PRIOR_METHODS = ("auto", "bbe", "roc")
 N_FOLDS = 5
@@ -112,7 +113,7 @@ def estimate_prior(
     Parameters
     ----------
     X_p, X_u
-        Positive and unlabelled rows, also a Dask collection or :class:`pu_shift.RowBlocks`.
+        Positive and unlabelled rows, also Dask collections.
         Features are scaled to unit variance within.
     method
         ``'auto'``, ``'bbe'`` or ``'roc'``.
@@ -142,8 +143,10 @@ def estimate_prior(
     one_of("method", method, PRIOR_METHODS)
     level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
-    X_p = as_rows("X_p", as_blocks("X_p", X_p), least=3)
-    X_u = as_rows("X_u", as_blocks("X_u", X_u), least=3, columns=X_p.shape[1])
+    if is_lazy(X_p) or is_lazy(X_u):
+        X_p, X_u = map(np.asarray, in_memory({"X_p": X_p, "X_u": X_u}, child(seed, 3)))
+    X_p = as_rows("X_p", X_p, least=3)
+    X_u = as_rows("X_u", X_u, least=3, columns=X_p.shape[1])
     X_p, X_u = (
         at_most(X, limit, child(seed, 0, part)).astype(np.float64)
         for part, X in enumerate((X_p, X_u))

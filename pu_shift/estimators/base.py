@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
-from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
+from pu_shift.bigdata import in_memory, is_dask, is_lazy, map_rows, meta_of
 from pu_shift.device import get_device
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.priors import Condition, shift_posterior
@@ -49,7 +49,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     """What both estimators share: labels, samples, condition, decisions."""
 
     _accept_sparse: str | bool = False
-    _accept_blocks = False
 
     # For metadata routing, which does not look into **fit_params.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
@@ -100,8 +99,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier.
         """
-        if is_dask(X) or in_blocks(X):
-            raise ValueError("X comes in blocks: use fit_pu(X[y == 1], X[y != 1])")
+        if is_lazy(X):
+            raise ValueError("X is a Dask collection: use fit_pu(X[y == 1], X[y != 1])")
         X, y = validated(self, X, y, ensure_min_samples=2)
         classes = _classes(y, self.pos_label)
         places = [np.flatnonzero(y == label) for label in classes[::-1]]
@@ -123,9 +122,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X_p, X_u
-            (n, d) features of the positives and of the unlabelled rows. For
-            :class:`DensityRatioClassifier` each may be more than the memory holds: a Dask array
-            or data frame, or :class:`pu_shift.RowBlocks`.
+            (n, d) features of the positives and of the unlabelled rows. Each may be a Dask array
+            or data frame of more rows than the memory holds: all rows are checked, and the fit
+            is to a random sample of them, see :func:`pu_shift.bigdata.in_memory`.
 
         Returns
         -------
@@ -138,23 +137,21 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the two samples; both get the dtype of the first."""
-        X_p, X_u = as_blocks("X_p", X_p), as_blocks("X_u", X_u)
-        if in_blocks(X_p, X_u) and not self._accept_blocks:
-            raise ValueError(
-                f"{'X_p' if in_blocks(X_p) else 'X_u'} comes in blocks, but "
-                f"{type(self).__name__} needs all rows in memory: give it a sample of them, or "
-                "use DensityRatioClassifier"
-            )
-        X_p = self._sample("X_p", X_p)
-        X_u = self._sample("X_u", X_u, reset=False)
+        if is_lazy(X_p) or is_lazy(X_u):
+            X_p, X_u = in_memory({"X_p": X_p, "X_u": X_u}, child(self._seed(), 10))
+        X_p = validated(self, X_p, name="X_p")
+        X_u = validated(self, X_u, name="X_u", reset=False)
         if issparse(X_p) != issparse(X_u):
             raise ValueError("X_u must be sparse if X_p is, and dense if it is dense")
         return X_p, X_u.astype(X_p.dtype, copy=False)
 
-    def _sample(self, name: str, X: Any, **options: Any) -> Any:
-        """Check a sample; of rows in blocks only the names, the blocks are checked when read."""
-        rows = validated(self, X.example if in_blocks(X) else X, name=name, **options)
-        return X if in_blocks(X) else rows
+    def _seed(self) -> Seed:
+        """Return the seed of everything random."""
+        if self.random_state is None:
+            return np.random.SeedSequence()
+        if isinstance(self.random_state, np.random.RandomState):
+            return as_seed("random_state", int(self.random_state.randint(2**31)))
+        return as_seed("random_state", self.random_state)
 
     @property
     def condition(self) -> Condition:
@@ -305,18 +302,13 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
                 f"X must have at least {least} positive and {least} unlabelled rows, got {n_p} "
                 f"and {n_u}"
             )
-        if self.random_state is None:
-            seed = np.random.SeedSequence()
-        elif isinstance(self.random_state, np.random.RandomState):
-            seed = as_seed("random_state", int(self.random_state.randint(2**31)))
-        else:
-            seed = as_seed("random_state", self.random_state)
+        seed = self._seed()
         device = get_device(self.gpu)
         prior = self.prior
         if prior is None:
             if issparse(X_p):
                 raise ValueError("prior must be given when X is sparse")
-            if not all(in_blocks(X) or np.isfinite(X).all() for X in (X_p, X_u)):
+            if not all(np.isfinite(X).all() for X in (X_p, X_u)):
                 raise ValueError("prior must be given when X has missing values")
             # An invalid test prior or alpha fails before the costly estimate.
             Condition(0.5, self._stated_test_prior, self.alpha)
@@ -397,8 +389,6 @@ def _call_method(classifier: Any, method: str, arguments: tuple[Any, ...], X: An
 
 def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) -> Any:
     """Check the input as scikit-learn does, of any supported version; complain in one line."""
-    if in_blocks(X):
-        raise ValueError("X comes in blocks: call the method for each of them")
     options = {
         "dtype": [np.float64, np.float32],
         "accept_sparse": estimator._accept_sparse,

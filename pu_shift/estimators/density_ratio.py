@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import one_of, shown
 from pu_shift._seeds import Seed, child
-from pu_shift.bigdata import in_blocks, is_dask
+from pu_shift.bigdata import is_dask
 from pu_shift.device import device_of, to_numpy
 from pu_shift.estimation.sensitivity import Sensitivity, decision_sensitivity
 from pu_shift.estimation.test_prior import (
@@ -26,17 +26,15 @@ from pu_shift.estimation.test_prior import (
 from pu_shift.estimators.base import PUClassifier, validated
 from pu_shift.estimators.ratio_options import check_fit_params, kernel_ratio
 from pu_shift.priors import DIRECTIONS, Condition
-from pu_shift.ratios.average import (
-    KERNELS,
-    RatioAverage,
+from pu_shift.ratios.average import RatioAverage, fit_average
+from pu_shift.ratios.kernels import at_most
+from pu_shift.ratios.registry import (
+    BASIS_RATIOS,
+    accepts_missing,
     check_candidates,
-    check_streams,
-    fit_average,
     for_sparse,
-    lets_gaps_in,
     takes,
 )
-from pu_shift.ratios.kernels import at_most
 
 # Rows of P, and of U, whose held-out ratios the estimate of π′ rests on at most.
 MAX_HELD_OUT_ROWS = 100_000
@@ -76,12 +74,8 @@ class DensityRatioClassifier(PUClassifier):
           kernels of them), ``'boosting'`` (boosted trees);
         - a sequence of names and classifiers: their average, weighted as in
           :func:`pu_shift.ratios.average.fit_average` by the least-squares criterion J;
-        - ``'auto'``: the average of :data:`pu_shift.ratios.average.AUTO`; it is ``'ulsif'``
+        - ``'auto'``: the average of :data:`pu_shift.ratios.registry.AUTO`; it is ``'ulsif'``
           if one of uLSIF's options below is given, and ``'linear'`` if X is sparse.
-
-        Of rows that come in blocks, uLSIF and classifiers that have ``partial_fit`` are fitted
-        to all of them. The other names are fitted to a random sample of 50,000, and other
-        classifiers are refused.
     basis, selection, clip_coefficients
         Of uLSIF, as for :class:`pu_shift.ratios.ulsif.ULSIF`.
     n_centers
@@ -92,7 +86,7 @@ class DensityRatioClassifier(PUClassifier):
         1/8 … 2 of it).
     lams
         Candidates of λ (by default 1e-5 … 10). Of grids of your own a
-        :class:`pu_shift.ratios.ulsif.GridEdgeWarning` says when the best lies on the edge.
+        :class:`pu_shift.ratios.base.GridEdgeWarning` says when the best lies on the edge.
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
     pos_label
@@ -109,7 +103,7 @@ class DensityRatioClassifier(PUClassifier):
     ----------
     classes_ : numpy.ndarray
         The labels; the second is the positive class.
-    ratio_ : pu_shift.ratios.ulsif.DensityRatio or pu_shift.ratios.average.RatioAverage
+    ratio_ : pu_shift.ratios.base.Ratio
         The fitted ratio.
     candidates_ : dict
         Of each candidate its held-out criterion J (``'score'``, lower is better) and its
@@ -146,7 +140,6 @@ class DensityRatioClassifier(PUClassifier):
     """
 
     _accept_sparse = "csr"
-    _accept_blocks = True
 
     def __init__(
         self,
@@ -191,24 +184,19 @@ class DensityRatioClassifier(PUClassifier):
         one_of("direction", self.direction, DIRECTIONS)
         candidates = self._candidates(issparse(X_p))
         check_fit_params(candidates, fit_params)
-        streamed = in_blocks(X_p, X_u)
-        if streamed:
-            check_streams(candidates)
-        alone = list(candidates) in (["ulsif"], ["kliep"])
+        kernels = not BASIS_RATIOS.keys().isdisjoint(candidates)
+        alone = kernels and len(candidates) == 1
         # An average also fits its kernels without a fold, to two rows at least.
-        least = 2 if alone or KERNELS.isdisjoint(candidates) else 3
-        device, seed, condition = self._prepare(X_p, X_u, least)
-        if streamed and device.name != "@numpy":
-            raise ValueError(f"gpu must be -1 for rows that come in blocks, got {self.gpu}")
+        device, seed, condition = self._prepare(X_p, X_u, 3 if kernels and not alone else 2)
         n_folds = self._n_folds(X_p, X_u)
         ratio: Any
         if alone:
             (name,) = candidates
             with device.use():
-                P, U = (X_p, X_u) if streamed else device.send((X_p, X_u))
+                P, U = device.send((X_p, X_u))
                 ratio = kernel_ratio(self, name, P, U, n_folds, seed)
                 sums = self._held_out_sums(ratio, P, U, child(seed, 8))
-            score = float(ratio.scores.min())
+            score = float(ratio.scores_.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
         else:
@@ -351,7 +339,7 @@ class DensityRatioClassifier(PUClassifier):
         candidates = check_candidates(self.estimator).values()
         auto = isinstance(self.estimator, str) and self.estimator == "auto"
         tags = zip(*map(takes, ["linear"] if auto else candidates))
-        return *(all(tag) for tag in tags), all(map(lets_gaps_in, candidates))
+        return *(all(tag) for tag in tags), all(map(accepts_missing, candidates))
 
     def predict_ratio(self, X: Any) -> np.ndarray:
         """Return the estimated density ratio, which no condition changes.
@@ -379,7 +367,7 @@ class DensityRatioClassifier(PUClassifier):
             ratio = self.ratio_(X)
             return ratio if self.direction == "p/u" else 1.0 / ratio
         # Where it was fitted, whatever the parameter has become.
-        device = device_of(self.ratio_.coefficients)
+        device = device_of(self.ratio_.coefficients_)
         with device.use():
             return to_numpy(self.ratio_(device.send(X)))
 

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn import get_config
 from sklearn.utils.validation import has_fit_parameter
 
-from pu_shift._grids import RATIO_LAMS, WIDTH_FACTORS
+from pu_shift._grids import RATIO_LAMS
 from pu_shift._seeds import Seed
-from pu_shift.ratios.average import default_centers
-from pu_shift.ratios.ulsif import KLIEP, ULSIF, GridEdgeWarning
+from pu_shift.ratios.base import GridEdgeWarning
+from pu_shift.ratios.registry import BASIS_RATIOS
 
 
 def check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, Any]) -> None:
@@ -37,35 +37,20 @@ def check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, Any
 def kernel_ratio(classifier: Any, name: str, X_p: Any, X_u: Any, n_folds: int, seed: Seed) -> Any:
     """Fit uLSIF or KLIEP as published, with a classifier's options, where the samples are."""
     numerator, denominator = (X_p, X_u) if classifier.direction == "p/u" else (X_u, X_p)
-    n_centers = classifier.n_centers
-    if n_centers is None:
-        n_centers = default_centers(X_p.shape[0] + X_u.shape[0])
     options: dict[str, Any] = {
+        "n_centers": classifier.n_centers,
         "widths": classifier.widths,
-        "width_factors": WIDTH_FACTORS
-        if classifier.width_factors is None
-        else classifier.width_factors,
         "n_folds": n_folds,
         "seed": seed,
     }
+    if classifier.width_factors is not None:
+        options["width_factors"] = classifier.width_factors
+    if name == "ulsif":
+        options["lams"] = RATIO_LAMS if classifier.lams is None else classifier.lams
+        for option in ("basis", "selection", "clip_coefficients"):
+            options[option] = getattr(classifier, option)
+    given = classifier.width_factors is not None or classifier.lams is not None
     with warnings.catch_warnings():
-        if (
-            classifier.widths is None
-            and classifier.width_factors is None
-            and classifier.lams is None
-        ):
+        if classifier.widths is None and not given:
             warnings.simplefilter("ignore", GridEdgeWarning)
-        if name == "kliep":
-            # Its centres are rows of the numerator.
-            n_centers = min(n_centers, numerator.shape[0])
-            return KLIEP(numerator, denominator, n_centers=n_centers, **options)
-        return ULSIF(
-            numerator,
-            denominator,
-            n_centers=n_centers,
-            lams=RATIO_LAMS if classifier.lams is None else classifier.lams,
-            basis=classifier.basis,
-            selection=classifier.selection,
-            clip_coefficients=classifier.clip_coefficients,
-            **options,
-        )
+        return BASIS_RATIOS[name](**options).fit(numerator, denominator)

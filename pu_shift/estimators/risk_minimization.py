@@ -24,8 +24,9 @@ from pu_shift.estimators.held_out import PlattSlope, zero_one_risk
 from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.priors import Condition
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import check_scale, choose_centers, median_distance
-from pu_shift.ratios.ulsif import BASES, ULSIF, GridEdgeWarning
+from pu_shift.ratios.ulsif import BASES, ULSIF
 from pu_shift.risks import CORRECTIONS, Risk
 from pu_shift.training import train
 
@@ -111,7 +112,7 @@ class RiskMinimizationClassifier(PUClassifier):
         by the constant, with a :class:`FallbackWarning`. Further warnings are of
         :class:`NonConvexWarning` (an unbiased risk that was asked for, and is not convex),
         scikit-learn's ``ConvergenceWarning`` (the risk was still falling when training
-        ended) and :class:`pu_shift.ratios.ulsif.GridEdgeWarning` (the largest λ was the best).
+        ended) and :class:`pu_shift.ratios.base.GridEdgeWarning` (the largest λ was the best).
 
     Attributes
     ----------
@@ -406,7 +407,7 @@ class RiskMinimizationClassifier(PUClassifier):
             widths = self._widths(X_p, X_u)
             if self.width_rule == "ulsif":
                 ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=k, seed=seed)
-                widths = np.array([ratio.width])
+                widths = np.array([ratio.width_])
         quadratic = risk.loss.name == "squared" and risk.correction is None
         closed_form = self.solver == "auto" and quadratic
         options = {
