@@ -14,26 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import require_chainer
 from pu_shift._checks import one_of
-from pu_shift._grids import RISK_LAMS, RISK_WIDTH_FACTORS, assign_folds, check_grid
-from pu_shift._seeds import Seed, child
+from pu_shift._grids import RISK_LAMS, check_grid
+from pu_shift._seeds import Seed
 from pu_shift._sklearn import fit_scaler
-from pu_shift.device import array_module, to_numpy
+from pu_shift.device import to_numpy
 from pu_shift.estimators.base import PUClassifier, validated
-from pu_shift.estimators.cross_validation import Fitted, best_models, late_share
+from pu_shift.estimators.fitting import Fitted, fit_basis, fit_network
 from pu_shift.estimators.held_out import PlattSlope, zero_one_risk
 from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.priors import Condition
 from pu_shift.ratios.base import GridEdgeWarning
-from pu_shift.ratios.kernels import check_scale, choose_centers, median_distance
-from pu_shift.ratios.ulsif import BASES, ULSIF
+from pu_shift.ratios.ulsif import BASES
 from pu_shift.risks import CORRECTIONS, Risk
-from pu_shift.training import train
 
-# Centres of a kernel model at least, when there are as many as features.
-LEAST_CENTERS = 50
-# λ of the uLSIF that chooses a width.
-WIDTH_LAM = 1e-2
 # Training is unfinished if more than this share of the risk's decrease came in its last tenth.
 LATE = 0.02
 
@@ -367,81 +361,16 @@ class RiskMinimizationClassifier(PUClassifier):
             risk = Risk([shifts[place] for place in places], self.loss, "pu-shift", *options)
             with device.use():
                 if self.model is None:
-                    results = self._fit_basis(X_p, X_u, risk, lams, seed)
+                    results = fit_basis(self, X_p, X_u, risk, lams, self._n_folds(X_p, X_u), seed)
                 else:
                     results = [
-                        self._fit_network(
-                            X_p, X_u, replace(risk, condition=one), lams, device, seed
+                        fit_network(
+                            self, X_p, X_u, replace(risk, condition=one), lams, device, seed
                         )
                         for one in risk.conditions
                     ]
             fitted.update(zip(places, results))
         return [fitted[place] for place in range(len(conditions))]
-
-    def _training_options(self, seed: Seed) -> dict[str, Any]:
-        return {
-            "n_steps": self.n_steps,
-            "n_batches": self.n_batches,
-            "learning_rate": self.learning_rate,
-            "seed": child(seed, 3),
-            "record": (0, int(0.9 * self.n_steps), self.n_steps) if self.safe else (),
-        }
-
-    def _fit_basis(
-        self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, seed: Seed
-    ) -> list[Fitted]:
-        """Train all conditions, widths, λ and folds, and keep the best of each condition."""
-        check_scale(X_p, X_u, linear=self.basis == "linear")
-        k = self._n_folds(X_p, X_u)
-        folds = [
-            assign_folds(name, len(X), k, child(seed, 1, part))
-            for part, (name, X) in enumerate((("P", X_p), ("U", X_u)))
-        ]
-        centers = None
-        widths = np.array([np.nan])
-        if self.basis == "gaussian":
-            n_centers: Any = self.n_centers
-            if n_centers == "features":
-                n_centers = max(LEAST_CENTERS, X_p.shape[1])
-            centers = choose_centers(X_p, X_u, n_centers, "both", child(seed, 2))
-            widths = self._widths(X_p, X_u)
-            if self.width_rule == "ulsif":
-                ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=k, seed=seed)
-                widths = np.array([ratio.width_])
-        quadratic = risk.loss.name == "squared" and risk.correction is None
-        closed_form = self.solver == "auto" and quadratic
-        options = {
-            "criterion": None if self.criterion == "surrogate" else "zero_one",
-            "closed_form": closed_form,
-            **self._training_options(seed),
-        }
-        return best_models((X_p, X_u), folds, risk, lams, centers, widths, options)
-
-    def _widths(self, X_p: Any, X_u: Any) -> np.ndarray:
-        """Return the candidates of the kernel width."""
-        if self.widths is not None:
-            return check_grid("widths", self.widths, allow_zero=False)
-        factors = RISK_WIDTH_FACTORS if self.width_factors is None else self.width_factors
-        both = array_module(X_p).concatenate([X_p, X_u])
-        return check_grid("width_factors", factors, allow_zero=False) * median_distance(both)
-
-    def _fit_network(
-        self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, device: Any, seed: Seed
-    ) -> Fitted:
-        """Train a copy of the network; scores are those of the training rows."""
-        if len(lams) > 1:
-            raise ValueError(
-                f"lams must be one number with model, got {len(lams)}: "
-                "search with GridSearchCV and pu_shift.evaluation.scorers"
-            )
-        model, lam = copy.deepcopy(self.model), float(lams[0])
-        model.to_device(device.name)
-        shape = score_rows(model, X_p[:1]).shape
-        if shape != (1,):
-            raise ValueError(f"model must give one score per row, got shape {shape} for one row")
-        done = train(model, X_p, X_u, risk, lam=lam, **self._training_options(seed))
-        scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
-        return Fitted(model, np.nan, lam, scores, late_share(done.risks))
 
     def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
