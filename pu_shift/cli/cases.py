@@ -77,7 +77,7 @@ def open_model(options: argparse.Namespace) -> OpenedModel:
         return OpenedModel(
             estimator, classifier, ParquetRows(options.data).blocks(*columns), columns
         )
-    blocks = read_blocks(options.data, names, n_features, keep=options.keep, words=words)
+    blocks = read_blocks(options.data, names, n_features, keep=options.keep, categories=words)
     if words is None:
         blocks = _strict(blocks)
     return OpenedModel(estimator, classifier, blocks, ([], options.keep, words is not None))

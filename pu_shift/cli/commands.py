@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from pu_shift._checks import one_line
 from pu_shift._cluster import ClusterError
 from pu_shift._version import __version__
 from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce
 from pu_shift.device import DeviceError
-from pu_shift.files.tables import one_line
 from pu_shift.ratios.kernels import SCALE_CURE
 from pu_shift.ratios.ulsif import GridEdgeWarning
 

@@ -116,7 +116,7 @@ def _labelled(
     if label not in names:
         raise CommandError(f"label: {path} {missing_column(label, names)}")
     read = [*features, label]
-    rows = read_csv(path, read, words=read if prepare else [label])
+    rows = read_csv(path, read, categories=read if prepare else [label])
     marks = rows[:, -1]
     strange = marks[~((marks == 1) | (marks == 0) | (marks == -1))].tolist()
     if strange:
@@ -128,7 +128,7 @@ def _labelled(
     positive = marks == 1
     if positive.all() or not positive.any():
         raise CommandError(f"label: column {label!r} must mark both kinds of rows")
-    rows = check_features(path, features, rows[:, :-1], gaps=prepare)
+    rows = check_features(path, features, rows[:, :-1], missing=prepare)
     return rows[positive], rows[~positive]
 
 
@@ -140,9 +140,9 @@ def _two_samples(
         missing = [name for name in others if name not in names]
         if missing:
             raise CommandError(f"data: {path} {missing_column(missing[0], names)}")
-    words = names_p if options.prepare else ()
+    categories = names_p if options.prepare else ()
     X_p, X_u = (
-        check_features(path, names_p, read_csv(path, names_p, words), gaps=options.prepare)
+        check_features(path, names_p, read_csv(path, names_p, categories), missing=options.prepare)
         for path in options.data
     )
     return X_p, X_u

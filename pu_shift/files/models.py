@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import distinct, shown
+from pu_shift._checks import distinct, one_line, shown
 from pu_shift._files import replacing
 from pu_shift.device import to_numpy
 from pu_shift.estimators.classifiers import (
@@ -31,7 +31,8 @@ from pu_shift.estimators.classifiers import (
     RiskMinimizationClassifier,
 )
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import LARGEST, ZIP_METHODS, may_unpack, one_line
+from pu_shift.files.tables import LARGEST
+from pu_shift.files.unpacking import ZIP_METHODS, may_unpack
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.average import CANDIDATES, PLAIN, Calibration, PlainRatio, RatioAverage

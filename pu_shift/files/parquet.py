@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import shown
+from pu_shift._checks import one_line, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.bigdata import RowBlocks
 from pu_shift.files.preparation import TablePreparation
@@ -26,7 +26,6 @@ from pu_shift.files.tables import (
     check_drop,
     check_finite,
     missing_column,
-    one_line,
 )
 
 SUFFIXES = (".parquet", ".pq")
@@ -196,7 +195,7 @@ class RowGroup:
         """Return the finite numbers of a table; with words, cells may be words or missing."""
         rows = _matrix(table, names, words)
         try:
-            check_finite(rows, names, self.in_file(first), gaps=words)
+            check_finite(rows, names, self.in_file(first), missing=words)
         except DataError as error:
             raise type(error)(f"data: {self.path} {error}") from None
         return rows
