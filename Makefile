@@ -8,13 +8,16 @@ ARGS ?=
 PYTHON_PATH := $(shell tools/find-python "$(PYTHON)")
 PYTHON_VERSION := $(if $(PYTHON_PATH),$(shell "$(PYTHON_PATH)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
 # One environment per interpreter, so that changing PYTHON needs no clean-up.
-VENV ?= .venv/$(PYTHON_VERSION)
+VENV ?= .venv/$(PYTHON_VERSION)$(if $(LOCKED),-locked)
 BIN := $(VENV)/bin
+# What a run needs, and with it what the tests need.
 STAMP := $(VENV)/.installed
+DEV := $(VENV)/.dev
 SITE := $(VENV)/.site
 OLDEST := .venv/oldest
+RATIO := .venv/ratio
 EMPTY := .venv/empty
-# What `pip install pu-shift[gpu]` brings; another CUDA needs another of CuPy's packages.
+# What the extra `gpu` brings; another CUDA needs another of CuPy's packages.
 CUPY ?= cupy-cuda12x>=12.3,<15
 BENCH := .venv/bench
 FUZZ := .venv/fuzz
@@ -27,27 +30,44 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 	PIP_BUILD_CONSTRAINT=requirements/build-constraints.txt \
 	PIP_DISABLE_PIP_VERSION_CHECK=1 $(1)/bin/python -m pip install --quiet $(2)
 
+# The tests that read datasets, and those of the half that works without Chainer.
+USE_DATA := tests/data tests/paper tests/report tests/experiments tests/examples \
+	tests/cli/test_main.py tests/test_fetch_script.py tests/test_paper_tables.py tests/test_reference.py
+RATIO_TESTS := tests/ratios tests/estimation tests/estimators tests/files tests/cli tests/test_bigdata.py \
+	tests/test_device.py tests/test_explorer.py tests/test_losses.py tests/test_plots.py tests/test_priors.py \
+	tests/test_without_chainer.py
+
 .DEFAULT_GOAL := help
 STUDIES := asymmetric robustness estimated_prior class_prior networks
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare lint format docs site figures test-all \
+.PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare test-ratio lint format docs site figures test-all \
 	test-oldest test-gpu types bench load scale dist wheel wheel-all install-table chaos fuzz audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-install: $(STAMP) ## create the virtual environment and install pu-shift into it
+install: $(STAMP) ## create the virtual environment and install pu-shift into it (LOCKED=1: as in the reference run)
+	@echo "activate it: source $(BIN)/activate"
+	@echo "then try: pu-shift --help, or: python experiments/table1.py --trials 1 --datasets banana"
 
-$(STAMP): setup.py pyproject.toml requirements/build-constraints.txt
+$(STAMP): setup.py pyproject.toml requirements/build-constraints.txt $(if $(LOCKED),requirements/reference.txt)
 	@test -n "$(PYTHON_PATH)"
 	@"$(PYTHON_PATH)" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 15) and \
 		"pu-shift needs Python 3.10 to 3.15, this is %d.%d: choose with PYTHON=python3.12 make ..." % sys.version_info[:2])'
 	@"$(PYTHON_PATH)" -c 'import ensurepip' 2>/dev/null || \
 		{ echo "$(PYTHON_PATH) has no venv module: install it (Debian: apt install python3-venv)" >&2; exit 1; }
+	@test -z "$(LOCKED)" -o "$(PYTHON_VERSION)" = 3.11 || \
+		{ echo "LOCKED=1 needs Python 3.11, this is $(PYTHON_VERSION): PYTHON=python3.11 make install LOCKED=1" >&2; exit 1; }
 	@echo "environment: $(VENV), with Python $(PYTHON_VERSION) of $(PYTHON_PATH)"
 	@"$(PYTHON_PATH)" -m venv --clear $(VENV)
 	@echo "packages: installing pu-shift and what it needs from the package index, a minute or two"
+	@$(if $(LOCKED),$(call PIP_INSTALL,$(VENV),--require-hashes -r requirements/reference.txt))
+	@$(call PIP_INSTALL,$(VENV),-e '.[chainer]')
+	@touch $@
+
+$(DEV): $(STAMP)
+	@echo "packages: installing what the tests need"
 	@$(call PIP_INSTALL,$(VENV),-e '.[dev]')
 	@touch $@
 
@@ -87,23 +107,23 @@ docs: $(STAMP) ## write the parts of the documents that come from code and resul
 
 $(BENCH)/.installed: setup.py requirements/bench.txt
 	"$(PYTHON_PATH)" -m venv --clear $(BENCH)
-	$(call PIP_INSTALL,$(BENCH),-e . -r requirements/bench.txt)
+	$(call PIP_INSTALL,$(BENCH),-e '.[chainer]' -r requirements/bench.txt)
 	@touch $@
 
 bench: $(BENCH)/.installed ## measure the speed side by side with peers, in an environment with them
 	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
-lint: $(STAMP) ## check the code with ruff (lint and format)
+lint: $(DEV) ## check the code with ruff (lint and format)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## check the types with mypy
+types: $(DEV) ## check the types with mypy
 	$(BIN)/mypy
 
-load: $(STAMP) ## classify files of 10⁵ to 10⁷ rows: time and peak memory
+load: $(DEV) ## classify files of 10⁵ to 10⁷ rows: time and peak memory
 	$(BIN)/python benchmarks/load.py $(ARGS)
 
-scale: $(STAMP) ## fit and predict up to 10⁸ rows on a Dask cluster of this machine (about 20 minutes)
+scale: $(DEV) ## fit and predict up to 10⁸ rows on a Dask cluster of this machine (about 20 minutes)
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 dist: ## build the sdist and the wheel, and check what they say and hold
@@ -114,14 +134,15 @@ dist: ## build the sdist and the wheel, and check what they say and hold
 	$(RELEASE)/bin/twine check --strict dist/*
 	$(RELEASE)/bin/check-wheel-contents dist/*.whl
 
-# In an environment that has nothing else, by a script that does not see the tree.
+# In an environment that has nothing else, with nothing set, by a script that does not see the tree.
 USE_WHEEL = python=$$(tools/find-python $(1)) && $$python -m venv --clear $(EMPTY) && \
-	$(call PIP_INSTALL,$(EMPTY),dist/*.whl) && $(EMPTY)/bin/python -I -W error tools/use_installed.py
+	$(EMPTY)/bin/python -m pip install --quiet dist/*.whl && $(EMPTY)/bin/python -I -W error tools/use_installed.py
 
-wheel: dist ## build the wheel, install it into an empty environment and use it there
-	@$(call USE_WHEEL,"$(PYTHON)")
+wheel: dist ## build the wheel, and install it and the tree into empty environments as the pages say
+	$(call PIP_INSTALL,$(RELEASE),'uv>=0.8')
+	$(RELEASE)/bin/python tools/run_blocks.py dist
 
-wheel-all: dist ## the same on every supported interpreter (PYTHONS=...)
+wheel-all: dist ## install the wheel into an empty environment on every supported interpreter (PYTHONS=...)
 	@failed=; absent=; for version in $(PYTHONS); do \
 		tools/find-python $$version >/dev/null 2>&1 || { absent="$$absent $$version"; continue; }; \
 		{ $(call USE_WHEEL,$$version); } || failed="$$failed $$version"; \
@@ -132,18 +153,29 @@ wheel-all: dist ## the same on every supported interpreter (PYTHONS=...)
 install-table: dist ## install the wheel by several versions of pip: the table of docs/install.md
 	@python=$$(tools/find-python "$(PYTHON)") && $$python benchmarks/installing.py $(ARGS)
 
-format: $(STAMP) ## rewrite the code in the project's format
+format: $(DEV) ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 test: lint ## run every test (the first call sets everything up)
 	$(BIN)/python -m pytest $(ARGS)
 
-test-bare: lint ## run the tests as on a machine without any of the data and without a network
+test-bare: lint ## run the tests that use data, as on a machine without any of it and without a network
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
-		PU_SHIFT_DATA= PU_SHIFT_CACHE="$$cache" PU_SHIFT_FETCH=off $(BIN)/python -m pytest $(ARGS)
+		PU_SHIFT_DATA= PU_SHIFT_CACHE="$$cache" PU_SHIFT_FETCH=off \
+		$(BIN)/python -m pytest --no-cov $(USE_DATA) $(ARGS)
 
-test-gpu: $(STAMP) ## check that CPU and GPU agree, on a machine with a CUDA card (CUPY=cupy-cuda13x)
+# What must work without Chainer.
+$(RATIO)/.installed: setup.py pyproject.toml
+	@"$(PYTHON_PATH)" -m venv --clear $(RATIO)
+	@$(call PIP_INSTALL,$(RATIO),-e '.[test]')
+	@touch $@
+
+test-ratio: $(RATIO)/.installed ## run the tests of density ratios, files and the command without Chainer
+	@! $(RATIO)/bin/python -c 'import chainer' 2>/dev/null || { echo "Chainer is installed in $(RATIO)" >&2; exit 1; }
+	$(RATIO)/bin/python -m pytest --no-cov $(RATIO_TESTS) $(ARGS)
+
+test-gpu: $(DEV) ## check that CPU and GPU agree, on a machine with a CUDA card (CUPY=cupy-cuda13x)
 	$(BIN)/python -c 'import cupy' 2>/dev/null || $(call PIP_INSTALL,$(VENV),'$(CUPY)')
 	$(BIN)/python -m pytest -m gpu -n 0 --no-cov -W default tests/gpu $(ARGS)
 
@@ -163,15 +195,15 @@ test-oldest: ## run the tests with the oldest supported versions of everything
 	$(call PIP_INSTALL,$(OLDEST),-c requirements/oldest.txt -e '.[dev]')
 	$(OLDEST)/bin/python -m pytest $(ARGS)
 
-chaos: $(STAMP) ## hurt runs on purpose and count what they survive (about 30 minutes)
+chaos: $(DEV) ## hurt runs on purpose and count what they survive (about 30 minutes)
 	$(BIN)/python tools/chaos.py $(ARGS)
 
 fuzz: ## feed the file parsers made-up bytes, with atheris (RUNS=... per parser)
 	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(FUZZ)
-	$(call PIP_INSTALL,$(FUZZ),-e . 'atheris>=2.3')
+	$(call PIP_INSTALL,$(FUZZ),-e '.[chainer]' 'atheris>=2.3')
 	$(FUZZ)/bin/python tools/fuzz.py $(RUNS)
 
-audit: $(STAMP) ## look for unsafe code (bandit) and for known holes in the packages (pip-audit)
+audit: $(DEV) ## look for unsafe code (bandit) and for known holes in the packages (pip-audit)
 	@python=$$(tools/find-python "$(PYTHON)") && $$python -m venv --clear $(AUDIT)
 	$(call PIP_INSTALL,$(AUDIT),'bandit[toml]>=1.7' 'pip-audit>=2.6')
 	$(AUDIT)/bin/bandit -q -c pyproject.toml -r pu_shift tools experiments datasets examples benchmarks setup.py

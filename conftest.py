@@ -1,7 +1,9 @@
 """Which data the tests see: what is at hand, made-up rows for some of the rest, no downloads.
 
 A test that needs the real rows of a dataset says so with
-``@pytest.mark.needs_data("susy")`` and is skipped without them.
+``@pytest.mark.needs_data("susy")`` and is skipped without them. Where Chainer is not installed
+(`make test-ratio`), a test is skipped once it asks for a risk minimiser or a network by name;
+what else needs Chainer fails.
 """
 
 from __future__ import annotations
@@ -10,14 +12,18 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from pu_shift._chainer import ChainerMissingError
 from pu_shift.data import copies
 from tests import stand_ins
 
 os.environ["PU_SHIFT_FETCH"] = "off"  # for the processes that tests start, too
 WANT = "for want of data:"
+RISK_MINIMISERS = ("RiskMinimizationClassifier", "MLP", "Deep")
 
 
 def at_hand(name: str) -> bool:
@@ -40,12 +46,32 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(os.path.dirname(folder)))
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Skip a test whose data are not at hand."""
     asked = [name for mark in item.iter_markers("needs_data") for name in mark.args]
     missing = [name for name in asked if not at_hand(name)]
     if missing:
         pytest.skip(f"{WANT} {', '.join(missing)}")
+    with _risk_minimisers_skipped():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skip a test of risk minimisers where Chainer is not installed."""
+    with _risk_minimisers_skipped():
+        return (yield)
+
+
+@contextmanager
+def _risk_minimisers_skipped() -> Iterator[None]:
+    try:
+        yield
+    except ChainerMissingError as error:
+        if error.what not in RISK_MINIMISERS:
+            raise
+        pytest.skip(str(error))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,6 +12,31 @@ VERSION = re.search(
     re.MULTILINE,
 ).group(1)
 
+# The last release; newer Python and NumPy are served by pu_shift._chainer. An extra, because pip
+# cannot build it with nothing set: see docs/install.md.
+CHAINER = "chainer==7.8.1"
+# Before 14.0.1 a file could run code when it was read (CVE-2023-47248).
+PYARROW = "pyarrow>=14.0.1"
+# What the tests need besides Chainer; mypy and ruff too.
+TESTS = [
+    # 2.2 is the first whose second device is kept by ones_like and its kind.
+    "array-api-strict>=2.2",
+    "densratio==0.4.0",
+    "distributed>=2023.3",
+    "hypothesis>=6.80",
+    "mypy>=1.11",
+    PYARROW,
+    "pytest>=7.4",
+    "pytest-cov>=4.1",
+    "pytest-timeout>=2.2",
+    "pytest-xdist>=3.3",
+    "pyyaml>=6.0",
+    # Pinned: another release may format or lint differently.
+    "ruff==0.17.4",
+    # Drives Chromium, where there is one, through the report's page.
+    "selenium>=4.11",
+]
+
 setup(
     name="pu-shift",
     version=VERSION,
@@ -35,6 +60,7 @@ setup(
     license="MIT",
     license_files=["LICENSE"],
     packages=[*find_packages(include=["pu_shift", "pu_shift.*"]), "pu_shift.paper_tables"],
+    py_modules=["pu_shift_start"],
     # The printed tables lie at the top, where a reader looks for them.
     package_dir={"pu_shift.paper_tables": "paper_tables"},
     package_data={
@@ -46,8 +72,6 @@ setup(
     },
     python_requires=">=3.10,<3.16",
     install_requires=[
-        # The last release; newer Python and NumPy are served by pu_shift._chainer.
-        "chainer==7.8.1",
         # 1.22 is the first with wheels for Python 3.10; a NumPy 3 is unknown to us.
         "numpy>=1.22,<3",
         # 1.8 is the first built for NumPy 1.22's ABI on every interpreter served.
@@ -68,12 +92,14 @@ setup(
         # a site that trickles could not be given up.
         "urllib3>=2.2,<3",
     ],
-    entry_points={"console_scripts": ["pu-shift = pu_shift.cli:main"]},
+    entry_points={"console_scripts": ["pu-shift = pu_shift_start:main"]},
     extras_require={
+        # For risk minimisation: RiskMinimizationClassifier, the paper's tables.
+        "chainer": [CHAINER],
         # CuPy 12.3 serves NumPy 1.22, 13 is the first for NumPy 2; 14 needs it.
         "gpu": ["cupy-cuda12x>=12.3,<15"],
-        "parquet": ["pyarrow>=14"],
-        "cluster": ["distributed>=2023.3", "pyarrow>=14"],
+        "parquet": [PYARROW],
+        "cluster": ["distributed>=2023.3", PYARROW],
         # For `make site`. Sphinx 8.1 is the last for Python 3.10.
         "docs": [
             "furo>=2024.8.6",
@@ -85,24 +111,9 @@ setup(
             # MathJax 3.2.2 itself, so that no page needs a network.
             "sphinx-mathjax-offline==0.0.2",
         ],
-        "dev": [
-            # 2.2 is the first whose second device is kept by ones_like and its kind.
-            "array-api-strict>=2.2",
-            "densratio==0.3.0",
-            "distributed>=2023.3",
-            "hypothesis>=6.80",
-            "mypy>=1.11",
-            "pyarrow>=14",
-            "pytest>=7.4",
-            "pytest-cov>=4.1",
-            "pytest-timeout>=2.2",
-            "pytest-xdist>=3.3",
-            "pyyaml>=6.0",
-            # Pinned: another release may format or lint differently.
-            "ruff==0.17.4",
-            # Drives Chromium, where there is one, through the report's page.
-            "selenium>=4.11",
-        ],
+        "dev": [CHAINER, *TESTS],
+        # The same without Chainer, for `make test-ratio`.
+        "test": TESTS,
     },
     classifiers=[
         "Development Status :: 4 - Beta",

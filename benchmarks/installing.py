@@ -1,11 +1,11 @@
-"""Install the wheel by several versions of pip, with and without the constraint file.
+"""Install the wheel, and then Chainer in several ways, by several versions of pip.
 
 Usage: python benchmarks/installing.py [--pythons 3.11 3.13] [--pips 24.3.1 25.3]
 
 Needs the wheel in dist/ and tools/find-python; `make install-table` calls it. Writes
 installing.json beside this file, from which `make docs` writes the table of docs/install.md;
-versions that are not asked for keep their results. Each entry is an environment of its own, and
-Chainer is built anew for it.
+versions that are not asked for keep their results. Each version of pip has an environment of its
+own, and Chainer is built anew in every way.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ CONSTRAINT = str(ROOT / "requirements" / "build-constraints.txt")
 PYTHONS = ("3.11", "3.13")
 # An interpreter that is not served, and the pip to try it with.
 TOO_OLD = ("3.9", "25.3")
-PIPS = ("21.3.1", "22.3.1", "23.2.1", "24.3.1", "25.3", "26.0.1", "26.3")
+# Those that come with Python 3.11 to 3.14, about, and the newest.
+PIPS = ("23.2.1", "24.3.1", "25.3", "26.3")
+CHAINER = "chainer==7.8.1"
+WHEEL = "pu-shift, nothing set"
 # What is set, what is installed before, and the options of `pip install`.
 WAYS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
-    "nothing": ({}, [], []),
+    "Chainer, nothing set": ({}, [], []),
     "`PIP_CONSTRAINT`": ({"PIP_CONSTRAINT": CONSTRAINT}, [], []),
     "`PIP_CONSTRAINT` and `PIP_BUILD_CONSTRAINT`": (
         {"PIP_CONSTRAINT": CONSTRAINT, "PIP_BUILD_CONSTRAINT": CONSTRAINT},
@@ -42,6 +45,7 @@ WAYS: dict[str, tuple[dict[str, str], list[str], list[str]]] = {
     ),
     "`--no-build-isolation`": ({}, ["setuptools<82", "wheel"], ["--no-build-isolation"]),
 }
+COLUMNS = (WHEEL, *WAYS)
 INSTALLS = "installs"
 
 
@@ -52,8 +56,7 @@ class Environment:
         found = subprocess.run(
             [ROOT / "tools" / "find-python", python], check=True, stdout=subprocess.PIPE, text=True
         )
-        # What pip downloaded may be kept, what it built may not.
-        shutil.rmtree(folder / "cache" / "wheels", ignore_errors=True)
+        self.built = folder / "cache" / "wheels"
         place = folder / "environment"
         subprocess.run([found.stdout.strip(), "-m", "venv", "--clear", place], check=True)
         self.python = place / "bin" / "python"
@@ -80,20 +83,30 @@ class Environment:
         )
 
 
-def measure(folder: Path, python: str, pip: str, way: str, wheel: Path) -> dict[str, Any]:
-    """Install the wheel in one way, import it, and say what came of it."""
-    row = {"python": python, "pip": pip, "way": way}
+def measure(folder: Path, python: str, pip: str, wheel: Path) -> Iterator[tuple[str, str]]:
+    """Install the wheel, then Chainer in each way, use them, and say what came of it."""
     environment = Environment(folder, python, pip)
     if environment.run("-m", "pip", "--version").returncode:
-        return {**row, "outcome": "this pip does not run here"}
-    variables, before, options = WAYS[way]
-    if before:
-        environment.run("-m", "pip", "install", "--quiet", *before)
-    install = environment.run("-m", "pip", "install", *options, wheel, **variables)
+        yield from ((column, "this pip does not run here") for column in COLUMNS)
+        return
+    yield WHEEL, outcome(environment, [wheel], "import pu_shift")
+    for way, (variables, before, options) in WAYS.items():
+        # What pip downloaded may be kept, what it built may not.
+        shutil.rmtree(environment.built, ignore_errors=True)
+        if before:
+            environment.run("-m", "pip", "install", "--quiet", *before)
+        use = "import pu_shift; pu_shift.LinearModel(2)"
+        yield way, outcome(environment, [*options, CHAINER], use, **variables)
+        environment.run("-m", "pip", "uninstall", "--yes", "chainer")
+
+
+def outcome(environment: Environment, words: list[Any], use: str, **variables: str) -> str:
+    """Install something and use it; return what came of it."""
+    install = environment.run("-m", "pip", "install", *words, **variables)
     if install.returncode:
-        return {**row, "outcome": reason(install.stdout)}
-    imported = environment.run("-c", "import pu_shift")
-    return {**row, "outcome": reason(imported.stdout) if imported.returncode else INSTALLS}
+        return reason(install.stdout)
+    used = environment.run("-c", use)
+    return reason(used.stdout) if used.returncode else INSTALLS
 
 
 def reason(output: str) -> str:
@@ -107,9 +120,10 @@ def all_rows(options: argparse.Namespace, folder: Path, wheel: Path) -> Iterator
     """Measure every version of Python and of pip in every way, and a Python that is too old."""
     for python in options.pythons:
         for pip in options.pips:
-            for way in WAYS:
-                yield measure(folder, python, pip, way, wheel)
-    yield measure(folder, *TOO_OLD, "nothing", wheel)
+            for way, found in measure(folder, python, pip, wheel):
+                yield {"python": python, "pip": pip, "way": way, "outcome": found}
+    refused = outcome(Environment(folder, *TOO_OLD), [wheel], "import pu_shift")
+    yield {"python": TOO_OLD[0], "pip": TOO_OLD[1], "way": WHEEL, "outcome": refused}
 
 
 def newest_setuptools(folder: Path) -> str:
@@ -129,10 +143,11 @@ def render(results: dict[str, Any]) -> str:
     cells = {(row["python"], row["pip"], row["way"]): row["outcome"] for row in rows}
     failures = sorted({row["outcome"] for row in rows if row["python"] != TOO_OLD[0]} - {INSTALLS})
     marks = {INSTALLS: "✓", **{text: f"✗ {i}" for i, text in enumerate(failures, 1)}}
-    lines = [["Python", "pip", *WAYS], ["---"] * (2 + len(WAYS))]
+    lines = [["Python", "pip", *COLUMNS], ["---"] * (2 + len(COLUMNS))]
     for python, pip in dict.fromkeys((row["python"], row["pip"]) for row in rows):
         if python != TOO_OLD[0]:
-            lines.append([python, pip, *(marks[cells[python, pip, way]] for way in WAYS)])
+            found = [cells[python, pip, column] for column in COLUMNS]
+            lines.append([python, pip, *(marks[text] for text in found)])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     notes = "\n".join(f"{i}. `{text}`" for i, text in enumerate(failures, 1))
     refused = next(row["outcome"] for row in rows if row["python"] == TOO_OLD[0])

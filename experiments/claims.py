@@ -5,6 +5,10 @@ Usage: python experiments/claims.py results/DIR [results/DIR ...]
 
 from __future__ import annotations
 
+from pu_shift_start import answer_interrupts
+
+answer_interrupts(__name__)  # before the imports, which take a second
+
 import argparse
 import sys
 from collections.abc import Sequence

@@ -6,6 +6,10 @@ Usage: python experiments/custom.py --prior 0.2 --test-prior 0.6 --given-prior 0
 
 from __future__ import annotations
 
+from pu_shift_start import answer_interrupts
+
+answer_interrupts(__name__)  # before the imports, which take a second
+
 import argparse
 import sys
 from collections.abc import Sequence

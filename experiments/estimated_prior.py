@@ -5,6 +5,10 @@ Usage: python experiments/estimated_prior.py --trials 10        (--help lists th
 
 from __future__ import annotations
 
+from pu_shift_start import answer_interrupts
+
+answer_interrupts(__name__)  # before the imports, which take a second
+
 import sys
 from itertools import product
 

@@ -8,6 +8,10 @@ Usage: python experiments/networks.py --datasets MNIST --trials 5        (--gpu 
 
 from __future__ import annotations
 
+from pu_shift_start import answer_interrupts
+
+answer_interrupts(__name__)  # before the imports, which take a second
+
 import sys
 from itertools import product
 

@@ -11,7 +11,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
-from pu_shift._chainer import chainer
 from pu_shift._checks import finite, open_unit
 from pu_shift.data.sampling import Draw
 from pu_shift.device import get_device
@@ -29,9 +28,9 @@ from pu_shift.paper.figures import png
 from pu_shift.paper.methods import fit_method
 from pu_shift.paper.outputs import coverage
 from pu_shift.paper.rendering import csv_table, markdown
-from pu_shift.paper.runner import RunOptions, dataset_protocol, draw_set, open_dataset
-from pu_shift.paper.scripts import ending, find_data, messages, progress, script_parser
-from pu_shift.paper.settings import DATASETS, KER_METHODS, METHODS
+from pu_shift.paper.runner import RunOptions, draw_set, open_dataset
+from pu_shift.paper.scripts import ending, find_data, messages, problems, progress, script_parser
+from pu_shift.paper.settings import DATASETS, METHODS
 from pu_shift.paper.store import Columns, TrialStore, count, text, write_atomic
 from pu_shift.paper.style import literal, method_colour, method_dash
 from pu_shift.paper.workers import in_parallel
@@ -112,7 +111,7 @@ def study_main(study: Study, argv: Sequence[str] | None = None) -> int:
         table = write_study(study, trials, options, Path(parsed.out), list(missing))
         if not parsed.quiet:
             print(table)
-            for line in missing.values():
+            for line in problems(options, missing):
                 print(f"{line}\n")
             print(f"{time.monotonic() - start:.0f} s; results in {parsed.out}")
         return 0
@@ -152,6 +151,7 @@ def run_study(
         "seed": options.seed,
         "protocol": options.protocol.as_dict(),
         "files": options.fingerprints(),
+        "device": options.device,
     }
     with TrialStore(folder, identity, options.fresh, study.columns) as store:
         done = store.done()
@@ -181,12 +181,7 @@ def run_study(
 
 def _run_task(study: Study, dataset: str, trial: int, options: StudyOptions) -> Rows:
     # As in the tables: more threads would change the rounding.
-    with threadpool_limits(1), chainer.using_device(get_device(options.gpu)):
-        if any(method in KER_METHODS for method in options.methods):
-            protocol = dataset_protocol(
-                options.protocol, dataset, options.label, options.prior, options.seed
-            )
-            options = replace(options, protocol=protocol)
+    with threadpool_limits(1), get_device(options.gpu).use():
         rows = study.run(dataset, trial, options)
     name = open_dataset(dataset, options.label).name
     return [{"dataset": name, "trial": trial, **row} for row in rows]

@@ -3,6 +3,10 @@
 Usage: python experiments/table1.py --gpu 0        (--help lists the options)
 """
 
+from pu_shift_start import answer_interrupts
+
+answer_interrupts(__name__)  # before the imports, which take a second
+
 import sys
 
 from pu_shift.paper.scripts import setting_main

@@ -6,27 +6,40 @@ minimisation in :mod:`pu_shift.risks`, :mod:`pu_shift.models` and :mod:`pu_shift
 scikit-learn estimators over both are in :mod:`pu_shift.estimators`.
 """
 
-from __future__ import annotations
+from pu_shift import _chainer, _moved  # noqa: F401  (first: makes Chainer importable)
+from pu_shift._version import __version__
+from pu_shift.bigdata import RowBlocks
+from pu_shift.estimation.class_prior import estimate_prior
+from pu_shift.estimation.shift_check import check_positives, check_shift
+from pu_shift.estimation.test_prior import estimate_test_prior
+from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.estimators.cross_validation import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.models import MLP, GaussianKernelModel, LinearModel
+from pu_shift.priors import Condition
+from pu_shift.ratios.ulsif import KLIEP, ULSIF
+from pu_shift.risks import Risk
+from pu_shift.training import train
 
-import importlib
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+_moved.find_moved_modules()
 
-from pu_shift._moved import find_moved_modules
-
-find_moved_modules()
-
-# Chainer and scikit-learn take a second to import. The command `pu-shift`, also as
-# `python -m pu_shift`, imports them later: once it answers signals in its own way.
-if TYPE_CHECKING or Path(sys.argv[0]).name not in ("pu-shift", "-m"):
-    from pu_shift._api import *  # noqa: F403
-    from pu_shift._api import __all__, __version__  # noqa: F401
-else:
-
-    def __getattr__(name: str) -> Any:
-        if name not in ("__all__", "__version__") and name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        api = importlib.import_module("pu_shift._api")
-        # Its import has made the modules attributes of the package.
-        return globals()[name] if name in globals() else getattr(api, name)
+__all__ = [
+    "KLIEP",
+    "MLP",
+    "ULSIF",
+    "Condition",
+    "DensityRatioClassifier",
+    "GaussianKernelModel",
+    "LinearModel",
+    "PURiskScorer",
+    "Risk",
+    "RiskMinimizationClassifier",
+    "RowBlocks",
+    "__version__",
+    "check_positives",
+    "check_shift",
+    "estimate_prior",
+    "estimate_test_prior",
+    "surrogate_scorer",
+    "train",
+    "zero_one_scorer",
+]

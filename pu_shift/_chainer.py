@@ -17,6 +17,9 @@ stays behind.
 Import Chainer through here, and before anything else imports it::
 
     from pu_shift._chainer import chainer
+
+Chainer is an extra. Where it is not installed, the classes that derive from its own can be
+imported all the same, and say how to install it when they are used.
 """
 
 from __future__ import annotations
@@ -27,10 +30,13 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
+# Chainer's setup.py imports pkg_resources, which setuptools 82 no longer has; pip builds in an
+# environment of its own, with the newest setuptools, unless it is told not to.
+INSTALL = 'pip install "setuptools<82" wheel && pip install --no-build-isolation "chainer==7.8.1"'
 _SCTYPES = {
     "int": [numpy.int8, numpy.int16, numpy.int32, numpy.int64],
     "uint": [numpy.uint8, numpy.uint16, numpy.uint32, numpy.uint64],
@@ -78,8 +84,42 @@ class _NumPyWithSctypes:
         return getattr(numpy, name)
 
 
-def _import_chainer() -> types.ModuleType:
-    if "chainer" in sys.modules:
+class ChainerMissingError(ImportError):
+    """Chainer, which is an extra, is not installed; the message says how to go on."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what} needs Chainer, which is not installed: {INSTALL}", name="chainer")
+
+
+class _NeedsChainer:
+    """The base, without Chainer, of a class that derives from one of Chainer's."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise ChainerMissingError(type(self).__name__)
+
+
+class _NoChainer:
+    """Takes the place of Chainer where it is not installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in ("optimizers", "adam"):  # where training finds its base classes
+            return self
+        if name[0].isupper():
+            return _NeedsChainer
+        raise ChainerMissingError("risk minimisation")
+
+
+def require_chainer(what: str) -> None:
+    """Raise the one-line error about what cannot be done, if Chainer is not installed."""
+    if isinstance(chainer, _NoChainer):
+        raise ChainerMissingError(what)
+
+
+def _import_chainer() -> Any:
+    if sys.modules.get("chainer") is not None:
         return sys.modules["chainer"]
     check = types.ModuleType("chainer._environment_check")
     vars(check)["check"] = lambda: None
@@ -87,7 +127,12 @@ def _import_chainer() -> types.ModuleType:
         # CuPy warns of libraries that are not needed here, and from 14 on has no cuDNN.
         warnings.filterwarnings("ignore", category=UserWarning, module="cupy")
         warnings.filterwarnings("ignore", "cuDNN is not enabled", UserWarning)
-        module = importlib.import_module("chainer")
+        try:
+            module = importlib.import_module("chainer")
+        except ModuleNotFoundError as error:
+            if error.name != "chainer":  # it is there, and something that it needs is not
+                raise
+            return _NoChainer()
     as_strided = importlib.import_module("chainer.functions.array.as_strided")
     if not hasattr(numpy, "sctypes"):
         vars(as_strided)["np"] = _NumPyWithSctypes()

@@ -58,16 +58,16 @@ def as_index(value: Any) -> int | None:
         return None
 
 
-def one_line(error: object) -> str:
-    """Return an exception's message in one line that is not long."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 400 else f"{text[:399]}…"
-
-
 def shown(value: Any) -> str:
     """Return how a value looks, for a message: in one line of at most 80 characters."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return one_line(repr(value), most=80)
+
+
+def one_line(message: object, between: str = " ", most: int = 400) -> str:
+    """Return a message, or what an exception says, in one line of at most so many characters."""
+    lines = (" ".join(line.split()) for line in str(message).splitlines())
+    text = between.join(line for line in lines if line) or type(message).__name__
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:

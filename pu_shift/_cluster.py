@@ -13,6 +13,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from pu_shift._checks import one_line
 from pu_shift._version import __version__
 
 # Seconds that a Dask scheduler may take to answer at the start, that pass between looks for
@@ -34,7 +35,7 @@ def connected(address: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
-        raise ValueError("cluster needs dask: pip install 'pu-shift[cluster]'") from None
+        raise ValueError("cluster needs dask: pip install '.[cluster]' in a clone") from None
     # A lost scheduler is our error to report, in one line; Dask logs its tracebacks.
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     levels = [logger.level for logger in loggers]
@@ -44,8 +45,7 @@ def connected(address: str) -> Iterator[Any]:
         try:
             client = Client(address, timeout=CONNECT_TIMEOUT)
         except Exception as error:  # anything may come from a server that is no scheduler
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise ValueError(f"cluster {address} cannot be reached: {reason}") from None
+            raise ValueError(f"cluster {address} cannot be reached: {one_line(error)}") from None
         try:
             yield client
         finally:

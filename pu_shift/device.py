@@ -6,17 +6,77 @@ Samples go there by ``get_device(gpu).send``, small vectors (row numbers, candid
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import array_api_compat
 import numpy as np
 
-from pu_shift._chainer import chainer
-from pu_shift._checks import as_index, shown
+from pu_shift._checks import ArgumentError, as_index, shown
 
 
 class DeviceError(RuntimeError):
     """The device that was asked for cannot be used; the message says how to go on."""
+
+
+class NoGPUError(DeviceError):
+    """No GPU can be used here; ``problem`` says why, without advice."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}: {advice}")
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class Device:
+    """The CPU, or a CUDA device by its id."""
+
+    gpu: int = -1
+
+    @property
+    def name(self) -> str:
+        """``@numpy`` or ``@cupy:id``, the names that Chainer's ``to_device`` takes."""
+        return "@numpy" if self.gpu < 0 else f"@cupy:{self.gpu}"
+
+    @property
+    def xp(self) -> Any:
+        """The array module: NumPy or CuPy."""
+        return np if self.gpu < 0 else _cupy()
+
+    def use(self) -> AbstractContextManager[Any]:
+        """Return a context in which the device is the current one."""
+        return nullcontext() if self.gpu < 0 else _cupy().cuda.Device(self.gpu)
+
+    def send(self, array: Any) -> Any:
+        """Return an array, or each of a tuple or list of arrays, on the device."""
+        if isinstance(array, (tuple, list)):
+            return type(array)(map(self.send, array))
+        if device_of(array) == self:
+            return array
+        if self.gpu < 0:
+            return to_numpy(array)
+        with self.use():
+            # Copied to the current device, wherever it is.
+            return array.copy() if array_api_compat.is_cupy_array(array) else self.xp.asarray(array)
+
+
+def _cupy() -> Any:
+    import cupy
+
+    return cupy
+
+
+def device_of(array: Any) -> Device:
+    """Return the device that an array is on."""
+    if array_api_compat.is_cupy_array(array):
+        return Device(int(array.device.id))
+    return Device()
+
+
+def array_module(array: Any) -> Any:
+    """Return the module of an array: CuPy, or NumPy for whatever else there is."""
+    return device_of(array).xp
 
 
 def array_namespace(*arrays: Any) -> Any:
@@ -27,11 +87,11 @@ def array_namespace(*arrays: Any) -> Any:
         raise ValueError(f"arrays must come from one array module: {error}") from None
 
 
-def get_device(gpu: int = -1) -> Any:
-    """Return the Chainer device for ``--gpu``.
+def get_device(gpu: int = -1) -> Device:
+    """Return the device for ``--gpu``.
 
-    A real allocation is tried, because with CuPy installed but no driver Chainer believes that
-    CUDA is available and fails only later.
+    A real allocation is tried, because without a driver CuPy can be imported and fails only
+    later.
 
     Parameters
     ----------
@@ -40,8 +100,9 @@ def get_device(gpu: int = -1) -> Any:
 
     Returns
     -------
-    chainer.backend.Device
-        ``@numpy`` or ``@cupy:gpu``; ``device.xp`` is its array module. When it cannot be used a
+    Device
+        The device: ``device.xp`` is its array module, ``device.send`` copies arrays to it, and
+        ``model.to_device(device.name)`` moves a model of Chainer. When it cannot be used a
         :class:`DeviceError` says why in one line.
 
     Examples
@@ -51,39 +112,49 @@ def get_device(gpu: int = -1) -> Any:
     """
     number = as_index(gpu)
     if number is None or number < -1:
-        raise ValueError(f"gpu must be a device id >= 0, or -1 for the CPU, got {shown(gpu)}")
+        raise ArgumentError("gpu", f"must be a device id >= 0, or -1 for the CPU, got {shown(gpu)}")
     if gpu == -1:
-        return chainer.get_device("@numpy")
+        return Device()
     advice = "run with --gpu -1 to use the CPU"
     try:
-        import cupy
+        cupy = _cupy()
     except Exception as error:  # a broken CUDA installation raises more than ImportError
-        raise DeviceError(
-            f"gpu {gpu} needs CuPy, which cannot be imported ({_reason(error)}): "
-            f"pip install 'pu-shift[gpu]', or {advice}"
+        raise NoGPUError(
+            f"gpu {gpu} needs CuPy, which cannot be imported ({_reason(error)})",
+            f"pip install '.[gpu]' in a clone, or {advice}",
         ) from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:
-        raise DeviceError(
-            f"gpu {gpu} needs a CUDA driver, and none answers ({_reason(error)}): {advice}"
+        raise NoGPUError(
+            f"gpu {gpu} needs a CUDA driver, and none answers ({_reason(error)})", advice
         ) from None
+    if count == 0:
+        raise NoGPUError(f"gpu {gpu} does not exist, this machine has no GPU", advice)
     if gpu >= count:
         raise DeviceError(f"gpu {gpu} does not exist, this machine has {count}: {advice}")
     try:
         with cupy.cuda.Device(gpu):
             cupy.zeros(1)
-        return chainer.get_device(f"@cupy:{gpu}")
     except Exception as error:
-        raise DeviceError(f"gpu {gpu} cannot be used ({_reason(error)}): {advice}") from None
+        raise NoGPUError(f"gpu {gpu} cannot be used ({_reason(error)})", advice) from None
+    return Device(number)
+
+
+def usable_gpu(gpu: int) -> tuple[int, str]:
+    """Return the id, or −1 and one line that says why where no GPU can be used."""
+    try:
+        get_device(gpu)
+    except NoGPUError as error:
+        return -1, f"{error.problem}: the CPU is used"
+    return gpu, ""
 
 
 def on_device(name: str, array: Any, device: Any) -> Any:
-    """Return an array if it is on the device; nothing is moved."""
-    if not device.is_array_supported(array):
-        where = chainer.backend.get_device_from_array(array).name
+    """Return an array if it is on the device, ours or Chainer's; nothing is moved."""
+    if not isinstance(array, device.xp.ndarray) or device_of(array).name != device.name:
         raise ValueError(
-            f"{name} must be on the model's device {device.name}, not {where}: "
+            f"{name} must be on the model's device {device.name}, not {device_of(array).name}: "
             "move it by get_device(gpu).send"
         )
     return array

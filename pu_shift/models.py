@@ -10,7 +10,7 @@ import numpy as np
 from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int, shown
 from pu_shift._seeds import Seed, child
-from pu_shift.device import on_device
+from pu_shift.device import on_device, to_numpy
 from pu_shift.ratios.kernels import as_rows, gaussian_kernel, row_blocks
 
 
@@ -173,7 +173,11 @@ class MLP(chainer.Chain):
 
 def score_rows(model: chainer.Link, X: Any) -> Any:
     """Score rows with a trained link, in blocks and without a graph: (n,), or (n, K) of a stack."""
-    with chainer.using_config("train", False), chainer.no_backprop_mode():
+    with (
+        chainer.using_device(model.device),
+        chainer.using_config("train", False),
+        chainer.no_backprop_mode(),
+    ):
         return model.xp.concatenate(
             [scores_of(model, block).array for block in row_blocks(X, 8192)]
         )
@@ -189,3 +193,15 @@ def scores_of(model: chainer.Link, rows: Any) -> chainer.Variable:
             f"model must give scores for each row, got shape {scores.shape} for {len(rows)} rows"
         )
     return scores
+
+
+def state_of(model: chainer.Link) -> dict[str, np.ndarray]:
+    """Return the parameters and persistent values of a link by name, on the host."""
+    serializer = chainer.serializers.DictionarySerializer()
+    serializer.save(model)
+    return {name: to_numpy(value) for name, value in serializer.target.items()}
+
+
+def load_state(model: chainer.Link, state: dict[str, np.ndarray]) -> None:
+    """Give a link what :func:`state_of` returned for one like it."""
+    chainer.serializers.NpzDeserializer(state).load(model)

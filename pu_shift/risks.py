@@ -53,13 +53,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import non_negative, one_of, shown
-from pu_shift.device import beside
+from pu_shift.device import array_module, beside, device_of
 from pu_shift.losses import Loss, get_loss
 from pu_shift.priors import Condition
 
@@ -140,7 +140,7 @@ class Risk:
 
     def _weights_beside(self, scores: Any) -> tuple[Any, Any, Any]:
         """Return π, a and b on the scores' device and of their dtype, sent there once."""
-        key = str(chainer.backend.get_device_from_array(scores)), scores.dtype
+        key = device_of(scores), scores.dtype
         if key not in self._sent:
             sent = tuple(beside(array, scores, scores.dtype) for array in self._weights)
             if len(sent[0]) not in (1, _columns(scores).shape[1]):
@@ -156,14 +156,7 @@ class Risk:
     ) -> chainer.Variable:
         """Return the risk of scores; the head of this module describes the arguments."""
         arrays = chainer.as_array(scores_p), chainer.as_array(scores_u)
-        _check_scores(*arrays)
-        weights = None
-        if weights_p is not None or weights_u is not None:
-            xp = chainer.backend.get_array_module(arrays[0])
-            given = zip(("weights_p", "weights_u"), (weights_p, weights_u), arrays)
-            weights = xp.concatenate(
-                [row_weights(name, part, g, _columns(g).shape) for name, part, g in given]
-            )
+        weights = _joined_weights(arrays, (weights_p, weights_u))
         scores = chainer.functions.concat([scores_p, scores_u], axis=0)
         return self.of_batch(scores, len(arrays[0]), weights)
 
@@ -187,8 +180,8 @@ def evaluate_risk(
 ) -> Any:
     """Value of the unbiased risk of any kind, as a plain array.
 
-    The same number as the Chainer functions below, without a graph: for validation and for the
-    zero-one loss, which has no useful gradient.
+    The same number as the Chainer functions below, without a graph and without Chainer: for
+    validation and for the zero-one loss, which has no useful gradient.
 
     Examples
     --------
@@ -196,8 +189,9 @@ def evaluate_risk(
     >>> float(evaluate_risk(scores_p, scores_u, Condition(0.5), "zero_one", "pu"))
     0.25
     """
-    with chainer.no_backprop_mode():
-        return Risk(condition, loss, kind)(scores_p, scores_u, weights_p, weights_u).array
+    weights = _joined_weights((scores_p, scores_u), (weights_p, weights_u))
+    scores = array_module(scores_p).concatenate([scores_p, scores_u])
+    return _terms(Risk(condition, loss, kind), scores, len(scores_p), weights).total
 
 
 def pu_risk(
@@ -365,8 +359,56 @@ def nnpu_shift_risk(
     return risk(scores_p, scores_u, weights_p, weights_u)
 
 
+class _Terms(NamedTuple):
+    """The risk of every column, and what its gradient needs."""
+
+    total: Any
+    prior: Any
+    share_p: Any
+    share_u: Any
+    weights: Any
+    # The weights that the gradient sees; they differ from a and b only where the non-negative
+    # correction acts.
+    gradient_weights: tuple[Any, Any]
+
+
+def _terms(risk: Risk, scores: Any, n_p: int, weights: Any) -> _Terms:
+    """a·Ê_p[ℓ(g)] + b·(Ê_u[ℓ(−g)] − π Ê_p[ℓ(−g)]) of every column."""
+    xp, dtype, g = array_module(scores), scores.dtype, _columns(scores)
+    if weights is None:
+        weights = xp.ones((len(g), 1), dtype=dtype)
+    prior, a, b = risk._weights_beside(scores)
+    w_p, w_u = weights[:n_p], weights[n_p:]
+    # 0/0 would be the mean over no rows.
+    share_p, share_u = (
+        1.0 / xp.maximum(part.sum(axis=0), xp.finfo(dtype).tiny) for part in (w_p, w_u)
+    )
+    loss = risk.loss
+    inner = loss.value(-g)
+    inner *= weights
+    on_p = share_p * inner[:n_p].sum(axis=0)
+    negative = share_u * inner[n_p:].sum(axis=0) - prior * on_p
+    if loss.linear_odd:  # ℓ(g) = ℓ(−g) − g
+        positive = on_p - share_p * (w_p * g[:n_p]).sum(axis=0)
+    else:
+        positive = share_p * (w_p * loss.value(g[:n_p])).sum(axis=0)
+    if risk.correction is None:
+        total = a * positive + b * negative
+    elif risk.correction == "max":
+        total = a * positive + b * xp.maximum(negative, 0.0)
+        b = xp.where(negative > 0.0, b, xp.zeros_like(b))
+    else:
+        beta, gamma = float(risk.beta), float(risk.gamma)
+        ascend = negative < -beta
+        total = a * positive + b * xp.where(ascend, -beta, negative).astype(dtype)
+        a = xp.where(ascend, xp.zeros_like(a), a)
+        b = xp.where(ascend, -gamma * b, b)
+    total = total.reshape(scores.shape[1:]).astype(dtype, copy=False)
+    return _Terms(total, prior, share_p, share_u, weights, (a, b))
+
+
 class _PURisk(chainer.FunctionNode):
-    """a·Ê_p[ℓ(g)] + b·(Ê_u[ℓ(−g)] − π Ê_p[ℓ(−g)]) of every column, in one node."""
+    """The risk of every column, in one node."""
 
     def __init__(self, risk: Risk, n_p: int, weights: Any) -> None:
         super().__init__()
@@ -374,41 +416,8 @@ class _PURisk(chainer.FunctionNode):
 
     def forward(self, inputs: tuple[Any]) -> tuple[Any]:
         self.retain_inputs((0,))
-        (scores,) = inputs
-        xp, dtype, n_p = chainer.backend.get_array_module(scores), scores.dtype, self.n_p
-        g = _columns(scores)
-        if self.weights is None:
-            self.weights = xp.ones((len(g), 1), dtype=dtype)
-        self.prior, a, b = self.risk._weights_beside(scores)
-        w_p, w_u = self.weights[:n_p], self.weights[n_p:]
-        # 0/0 would be the mean over no rows.
-        self.share_p, self.share_u = (
-            1.0 / xp.maximum(part.sum(axis=0), xp.finfo(dtype).tiny) for part in (w_p, w_u)
-        )
-        loss = self.risk.loss
-        inner = loss.value(-g)
-        inner *= self.weights
-        on_p = self.share_p * inner[:n_p].sum(axis=0)
-        negative = self.share_u * inner[n_p:].sum(axis=0) - self.prior * on_p
-        if loss.linear_odd:  # ℓ(g) = ℓ(−g) − g
-            positive = on_p - self.share_p * (w_p * g[:n_p]).sum(axis=0)
-        else:
-            positive = self.share_p * (w_p * loss.value(g[:n_p])).sum(axis=0)
-        # The weights that the gradient sees; they differ from a and b only
-        # where the non-negative correction acts.
-        if self.risk.correction is None:
-            total = a * positive + b * negative
-        elif self.risk.correction == "max":
-            total = a * positive + b * xp.maximum(negative, 0.0)
-            b = xp.where(negative > 0.0, b, xp.zeros_like(b))
-        else:
-            beta, gamma = float(self.risk.beta), float(self.risk.gamma)
-            ascend = negative < -beta
-            total = a * positive + b * xp.where(ascend, -beta, negative).astype(dtype)
-            a = xp.where(ascend, xp.zeros_like(a), a)
-            b = xp.where(ascend, -gamma * b, b)
-        self.gradient_weights = a, b
-        return (total.reshape(scores.shape[1:]).astype(dtype, copy=False),)
+        self.terms = _terms(self.risk, inputs[0], self.n_p, self.weights)
+        return (self.terms.total,)
 
     def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any]:
         (scores,) = self.get_retained_inputs()
@@ -445,28 +454,28 @@ class _PURiskGradient(chainer.FunctionNode):
         With q(z) = dℓ(−z)/dz it is aℓ′(g) − bπq on a positive row and bq on an unlabelled one.
         For a linear-odd loss ℓ′ = q − 1, so that one evaluation of q serves all rows.
         """
-        node, (a, b) = self.node, self.node.gradient_weights
-        loss, n_p, g = node.risk.loss, node.n_p, _columns(scores)
+        _, prior, share_p, share_u, weights, (a, b) = self.node.terms
+        loss, n_p, g = self.node.risk.loss, self.node.n_p, _columns(scores)
         slopes = loss.derivative(-g)
         if loss.linear_odd:
-            slopes[:n_p] *= (b * node.prior - a) * node.share_p
-            slopes[:n_p] -= a * node.share_p
+            slopes[:n_p] *= (b * prior - a) * share_p
+            slopes[:n_p] -= a * share_p
         else:
-            slopes[:n_p] *= b * node.prior * node.share_p
-            slopes[:n_p] += a * node.share_p * loss.derivative(g[:n_p])
-        slopes[n_p:] *= -b * node.share_u
-        slopes *= node.weights
+            slopes[:n_p] *= b * prior * share_p
+            slopes[:n_p] += a * share_p * loss.derivative(g[:n_p])
+        slopes[n_p:] *= -b * share_u
+        slopes *= weights
         return slopes
 
     def _curvatures(self, scores: Any) -> Any:
         """Return the second derivative of the risk by every score."""
-        node, (a, b) = self.node, self.node.gradient_weights
-        loss, n_p, g = node.risk.loss, node.n_p, _columns(scores)
+        _, prior, share_p, share_u, weights, (a, b) = self.node.terms
+        loss, n_p, g = self.node.risk.loss, self.node.n_p, _columns(scores)
         curves = loss.second_derivative(-g)
-        curves[:n_p] *= -b * node.prior * node.share_p
-        curves[:n_p] += a * node.share_p * loss.second_derivative(g[:n_p])
-        curves[n_p:] *= b * node.share_u
-        curves *= node.weights
+        curves[:n_p] *= -b * prior * share_p
+        curves[:n_p] += a * share_p * loss.second_derivative(g[:n_p])
+        curves[n_p:] *= b * share_u
+        curves *= weights
         return curves
 
 
@@ -492,9 +501,20 @@ def _check_scores(scores_p: Any, scores_u: Any) -> None:
         )
 
 
+def _joined_weights(scores: tuple[Any, Any], weights: tuple[Any, Any]) -> Any:
+    """Check scores of P and U and their row weights; return those as one array, or None."""
+    _check_scores(*scores)
+    if weights[0] is None and weights[1] is None:
+        return None
+    given = zip(("weights_p", "weights_u"), weights, scores)
+    return array_module(scores[0]).concatenate(
+        [row_weights(name, part, g, _columns(g).shape) for name, part, g in given]
+    )
+
+
 def row_weights(name: str, weights: Any, array: Any, shape: tuple[int, int]) -> Any:
     """Return row weights ≥ 0, (n,) or (n, K) or ``None`` for ones, as (n, K) beside an array."""
-    xp = chainer.backend.get_array_module(array)
+    xp = array_module(array)
     if weights is None:
         return xp.ones(shape, dtype=array.dtype)
     try:

@@ -162,8 +162,8 @@ def train(
     >>> bool((result.risks[1] < result.risks[0]).all())
     True
     """
-    if risk.loss.name == "zero_one":
-        raise ValueError("loss must have a gradient to be trained, got 'zero_one'")
+    if not risk.loss.trainable:
+        raise ValueError(f"loss must have a gradient to be trained, got {risk.loss.name!r}")
     n_steps = positive_int("n_steps", n_steps, least=0)
     record = [n_steps] if record is None else record
     steps = sorted({positive_int("record", step, least=0) for step in record})

@@ -93,7 +93,7 @@ RISK = {"prior": 0.4, "test_prior": 0.5, "alpha": 0.4, "loss": "squared", "basis
 RISK = {**RISK, "correction": None, "n_centers": 5, "lams": [0.0, 0.1], "n_folds": 2, "gpu": -1}
 RISK = {**RISK, "criterion": "surrogate", "n_steps": 3, "n_batches": 2, "learning_rate": 0.1}
 RISK = {**RISK, "nn_beta": 0.0, "nn_gamma": 1.0, "random_state": 0, "widths": [1.0]}
-RISK = {**RISK, "width_factors": [1.0]}
+RISK = {**RISK, "width_factors": [1.0], "width_rule": "risk"}
 RISK = {**RISK, "scaling": "auto", "safe": False}
 FITTED = DensityRatioClassifier(0.4, widths=1.0, lams=0.1).fit_pu(P, U)
 TRAINED_RISK = ("condition", "loss", "kind", "correction", "beta", "gamma")

@@ -181,19 +181,19 @@ def test_the_table_of_installations_numbers_what_went_wrong(load):
     output = "  x = 1\n  ModuleNotFoundError: No module named 'a'\n\nERROR: Failed to build 'b'\n"
     why = installing.reason(output)
     assert why == "ModuleNotFoundError: No module named 'a'"
-    outcomes = [installing.INSTALLS, why, "it broke", why]
+    outcomes = [installing.INSTALLS, why, "it broke", why, installing.INSTALLS]
     rows = [
         {"python": "3.11", "pip": "9.9", "way": way, "outcome": outcome}
-        for way, outcome in zip(installing.WAYS, outcomes)
+        for way, outcome in zip(installing.COLUMNS, outcomes)
     ]
     old = {
         "python": installing.TOO_OLD[0],
         "pip": "9.9",
-        "way": "nothing",
+        "way": installing.WHEEL,
         "outcome": "ERROR: too old",
     }
     text = installing.render({"setuptools": "84.0", "rows": [*rows, old]})
-    assert "| 3.11 | 9.9 | ✓ | ✗ 1 | ✗ 2 | ✗ 1 |" in text
+    assert "| 3.11 | 9.9 | ✓ | ✗ 1 | ✗ 2 | ✗ 1 | ✓ |" in text
     assert "1. `ModuleNotFoundError: No module named 'a'`\n2. `it broke`" in text
     assert "ERROR: too old" in text
     assert f"| {installing.TOO_OLD[0]} |" not in text

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pu_shift import device
-from pu_shift._chainer import chainer
 
 
 def test_cpu():
@@ -61,15 +60,25 @@ def fail(message):
             fake_cupy(fail("no driver\nsecond line")),
             "gpu 2 needs a CUDA driver.*no driver second",
         ),
-        (fake_cupy(lambda: 1), "gpu 2 does not exist, this machine has 1"),
+        (fake_cupy(lambda: 0), "gpu 2 does not exist, this machine has no GPU"),
         (fake_cupy(lambda: 3, fail("out of memory")), "gpu 2 cannot be used .out of memory"),
         (fake_cupy(lambda: 3, fail("")), "gpu 2 cannot be used .RuntimeError"),
     ],
 )
 def test_with_cupy_but_no_usable_device(monkeypatch, cupy, message):
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    with pytest.raises(device.DeviceError, match=rf"\A{message}[^\n]*--gpu -1[^\n]*\Z"):
+    with pytest.raises(device.NoGPUError, match=rf"\A{message}[^\n]*--gpu -1[^\n]*\Z") as raised:
         device.get_device(2)
+    assert "--gpu" not in raised.value.problem
+
+
+def test_a_number_too_high_is_no_lack_of_gpus(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(lambda: 1))
+    with pytest.raises(device.DeviceError, match=r"\Agpu 2 does not exist, this machine has 1: "):
+        device.get_device(2)
+    with pytest.raises(device.DeviceError) as raised:
+        device.get_device(2)
+    assert not isinstance(raised.value, device.NoGPUError)
 
 
 def test_the_reason_is_the_first_cause(monkeypatch):
@@ -85,11 +94,11 @@ def test_the_reason_is_the_first_cause(monkeypatch):
 
 
 def test_with_a_usable_device(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(lambda: 1))
-    asked = []
-    monkeypatch.setattr(chainer, "get_device", lambda name: asked.append(name) or "device")
-    assert device.get_device(0) == "device"
-    assert asked == ["@cupy:0"]
+    cupy = fake_cupy(lambda: 2)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    found = device.get_device(1)
+    assert (found, found.name, found.xp) == (device.Device(1), "@cupy:1", cupy)
+    assert found != device.Device() == device.get_device(-1)
 
 
 def test_array_namespace():
@@ -118,9 +127,11 @@ def test_beside_brings_nothing_back():
 def test_on_device():
     rows = np.zeros((2, 1))
     assert device.on_device("x", rows, device.get_device()) is rows
-    elsewhere = types.SimpleNamespace(is_array_supported=lambda array: False, name="@cupy:0")
+    elsewhere = types.SimpleNamespace(xp=np, name="@cupy:0")
     with pytest.raises(ValueError, match="x must be on the model's device @cupy:0, not @numpy"):
         device.on_device("x", rows, elsewhere)
+    with pytest.raises(ValueError, match="x must be on the model's device @numpy"):
+        device.on_device("x", [[1.0]], device.get_device())
 
 
 def test_to_numpy(monkeypatch):

@@ -167,7 +167,7 @@ FILES = {
     "zip": (read_whole, "a.zip", [archive(a=TEXT), archive(a=TEXT, b=TEXT)]),
     "rows": (read_rows, "a.csv", [TEXT, tiny.COMPRESS[".gz"](TEXT), b'a,b\n"1","2"\n,x\n']),
     "matrix": (read_matrix, "a.npy", [matrix()]),
-    "protocol": (read_protocol, "a.json", [b'{"n_steps": 3, "lin_lams": [0.0, 1.0]}', b"{}"]),
+    "protocol": (read_protocol, "a.json", [b'{"n_steps": 3, "risk_lams": [0.0, 1.0]}', b"{}"]),
 }
 
 

@@ -22,11 +22,12 @@ LAYERS = {
         "_pages",
         "_seeds",
         "_signals",
+        "_sklearn",
         "device",
     ),
     "theory": ("priors", "losses", "risks"),
     "numerics": ("bigdata", "ratios", "models", "training"),
-    "learning": ("estimation", "estimators", "_api"),
+    "learning": ("estimation", "estimators"),
     "use": ("files", "explorer", "plots", "cli", "__main__"),
     "data": ("data",),
     "paper": ("paper",),
@@ -71,6 +72,20 @@ def test_within_a_layer_nothing_goes_round_in_circles():
         for name in leaves:
             del graph[name]
     assert not graph
+
+
+def test_chainer_stands_behind_risk_minimisation_alone():
+    """The others may ask whether it is there, and say that it is not."""
+    using = set()
+    for module in MODULES:
+        source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module == "pu_shift._chainer":
+                names = {alias.name for alias in node.names}
+                using |= {module} if names - {"ChainerMissingError", "require_chainer"} else set()
+            elif isinstance(node, ast.Import) and module != "_chainer":
+                assert not any(alias.name.startswith("chainer") for alias in node.names), module
+    assert using == {"risks", "models", "training"}
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,12 @@
 import bz2
 import contextlib
 import doctest
+import importlib.util
 import io
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -162,3 +166,79 @@ def test_python_is_marked_as_such():
         for language, code in CODE.findall(text_of(page)):
             is_python = re.search(r"^(from pu_shift|import |>>> )", code, re.MULTILINE)
             assert not is_python or language in ("python", "pycon"), (page, code)
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+RUN_BLOCKS = tool("run_blocks")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder with the files that the pages take for granted, and nothing else."""
+    X_p, X_u = pu_samples(60, 150, 0.3, gap=4.0, d=2)
+    new, _ = mixture(80, 0.7, np.random.default_rng(2), gap=4.0, d=2)
+
+    def write(name, header, rows):
+        lines = [",".join(map(str, row)) for row in rows]
+        (tmp_path / name).write_text("\n".join([header, *lines, ""]), encoding="utf-8")
+
+    write("data.csv", "a,b,labelled", [*((*x, 1) for x in X_p), *((*x, 0) for x in X_u)])
+    write("new.csv", "a,b", new)
+    write("cases.csv", "id,a,b", [(f"case {i}", *x) for i, x in enumerate(new)])
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", RUN_BLOCKS.PAGES)
+def test_shell_blocks_run_as_they_stand(page, files):
+    """Those that install something are run by `make wheel`."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    in_tree, in_folder = [], []
+    for block in RUN_BLOCKS.others(text_of(page)):
+        (in_tree if re.match("make ", block) else in_folder).append(block)
+    # A target of make is looked up and not made: it would run for minutes, or this test again.
+    sessions = [(in_tree, ROOT, {"MAKEFLAGS": "n"}), (in_folder, files, {})]
+    for blocks, cwd, more in sessions:
+        done = subprocess.run(
+            ["bash", "-c", "\n".join(["set -eo pipefail", *blocks])],
+            cwd=cwd,
+            env={**os.environ, "PATH": path, "PYTHONPATH": python_path, **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_every_shell_block_is_run_here_or_by_make_wheel():
+    here, there = [], []
+    for page in RUN_BLOCKS.PAGES:
+        here += RUN_BLOCKS.others(text_of(page))
+        there += RUN_BLOCKS.installing(text_of(page))
+    assert "make table1" in here[0]
+    scripts = "\n".join(script for _, script in RUN_BLOCKS.sessions())
+    assert {"make install", "pip install .", "uv pip install -e '.[chainer]'"} <= {
+        line for block in there for line in block.splitlines()
+    }
+    assert all(block in scripts for block in there)
+    assert re.search(r"^make wheel$", text_of(".ci/run"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ("```console\n$ make install\n> more\n```\n", ["make install\nmore"]),
+        ("```text\n$ make install\n```\n", []),
+    ],
+)
+def test_commands_are_what_follows_a_prompt(block, expected):
+    assert RUN_BLOCKS.blocks(block) == RUN_BLOCKS.installing(block) == expected
+    with pytest.raises(ValueError, match="must begin with a prompt"):
+        RUN_BLOCKS.blocks("```console\n$ ls\nfile\n```\n")

@@ -28,17 +28,12 @@ class Sigmoid(Loss):
     """A loss that is not linear-odd: ℓ(z) − ℓ(−z) is not linear."""
 
     name = "sigmoid"
-    linear_odd = False
 
     def _value(self, xp, z):
         return 0.5 * (1.0 - xp.tanh(0.5 * z))
 
     def _derivative(self, xp, z):
         return -0.25 * (1.0 - xp.tanh(0.5 * z) ** 2)
-
-    def _second_derivative(self, xp, z):
-        t = xp.tanh(0.5 * z)
-        return 0.25 * t * (1.0 - t**2)
 
 
 # The losses once more, as anyone would write them with Chainer's functions.

@@ -77,7 +77,7 @@ TARGETS = {
         from_file(lambda path: list(read_blocks(str(path), ["a", "b"], 2)), "rows.csv"),
         [TABLE, TABLE.replace(b",", b";"), b'a,b\n"1","2"\n,x\n'],
     ),
-    "load_protocol": (from_file(load_protocol, "protocol.json"), [b'{"lin_lams": [0.0, 1]}']),
+    "load_protocol": (from_file(load_protocol, "protocol.json"), [b'{"risk_lams": [0.0, 1]}']),
     "load_model": (from_file(load_model, "model.npz"), [model_seed]),
     "read_trials": (
         from_file(lambda path: read_trials(path.parent), "trials.csv"),

@@ -263,16 +263,16 @@ def networks_block() -> str:
 def short_list_block() -> str:
     """Return the short list of protocols for the Ker models, each a mean over its seeds."""
     table = pd.read_csv(ROOT / "results" / "protocol_search" / "short_list.csv")
-    means = table.drop(columns="seed").groupby(["widths", "rule"], sort=False).mean()
+    means = table.drop(columns="seed").groupby(["entry", "width"], sort=False).mean()
     rows = []
-    for (widths, rule), part in means.iterrows():
+    for (entry, width), part in means[means["trials"] > 1].iterrows():
         shares = [
             f"{part[f'{name}consistent']:.1%} · {part[f'{name}mean_abs_delta']:.2f}"
-            for name in ("", "DH-Ker ", "Sq-Ker ")
+            for name in ("", "DH-Ker ", "Sq-Ker ", "MNIST ")
         ]
         errors = f"{part['mean_se']:.2f} · {part['paper_mean_se']:.2f}"
-        rows.append([widths, rule, *shares, errors])
-    head = ["widths", "taken", "both", "DH-Ker", "Sq-Ker", "standard error · printed"]
+        rows.append([entry, width, *shares, errors])
+    head = ["entry", "width by", "both", "DH-Ker", "Sq-Ker", "MNIST", "standard error · printed"]
     return markdown(head, rows)
 
 

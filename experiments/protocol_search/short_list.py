@@ -1,18 +1,23 @@
 """The short list of plain protocols for the Ker models, compared on Tables 1-3.
 
-Every training set is fitted once at each width; a protocol of the list is a pair of widths (or
-three) and a rule that takes one of them, from P and U alone. 500 centres, unscaled bases and
-as many steps as Lin are common to all.
+Every entry is one rule for all datasets that names none, and is fitted by the estimators that
+ship. Widths are median × logspace(-1, 1, 11), and bases and batches are those of the protocol.
 
 Usage: python experiments/protocol_search/short_list.py        (--help lists the options)
 """
 
 from __future__ import annotations
 
+from pu_shift_start import answer_interrupts
+
+answer_interrupts(__name__)  # before the imports, which take a second
+
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,60 +27,120 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from pu_shift.data.sampling import Draw
 from pu_shift.paper.compare import compare, headline, load_paper_table, summarize
-from pu_shift.paper.methods import fit_method
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.runner import RunOptions, Task, draw_set, open_dataset, plan
 from pu_shift.paper.scripts import ending
-from pu_shift.paper.settings import DATASETS, GUIDES, KER_METHODS, TABLE_PRIORS, TABLES, TRIALS
+from pu_shift.paper.settings import DATASETS, GUIDES, KER_METHODS, TABLES, TRIALS
 from pu_shift.paper.store import write_atomic
 from pu_shift.paper.workers import in_parallel
+from pu_shift.ratios.ulsif import ULSIF, GridEdgeWarning
 
-WIDTHS = (1 / 2, 2 / 3, 1.0, 3 / 2, 2.0)
-GRIDS = {
-    "½, 1, 2": (1 / 2, 1.0, 2.0),
-    "½, 2": (1 / 2, 2.0),
-    "⅔, 2": (2 / 3, 2.0),
-    "½, 3/2": (1 / 2, 3 / 2),
-    "⅔, 3/2": (2 / 3, 3 / 2),
-}
-RULES = {
-    "each draw": ("most", ["dataset", "prior", "trial"]),
-    "mean score of the ten draws of a prior": ("mean", ["dataset", "prior"]),
-    "mean score of all draws of a dataset": ("mean", ["dataset"]),
-    "most of the ten draws of a prior": ("most", ["dataset", "prior"]),
-    "most of all draws of a dataset": ("most", ["dataset"]),
-}
-PLAIN = Protocol(ker_lams=(0.0,), ker_width_factors=WIDTHS)
+WIDTHS = np.logspace(-1, 1, 11)
+LAMS = tuple(10.0**k for k in range(-7, -1))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One rule: the number of centres for so many features, and how the width is chosen.
+
+    ``width`` is that of p/u uLSIF with the model's own centres (``'own centres'``) or with
+    uLSIF's 100 (``'uLSIF'``), or that of the least held-out risk (``'own risk'``).
+    """
+
+    name: str
+    n_centers: Callable[[int], int]
+    n_steps: int
+    width: str
+    lams: tuple[float, ...] = (0.0,)
+    glance: bool = False  # at trial 0 of π = 0.3 and seed 0 alone: it is several times the work
+
+
+ENTRIES = (
+    Entry("50 centres, 500 steps", lambda d: 50, 500, "own centres"),
+    Entry("50 centres, 500 steps", lambda d: 50, 500, "uLSIF"),
+    Entry("100 centres, 250 steps", lambda d: 100, 250, "uLSIF"),
+    Entry("max(50, d) centres, 500 steps", lambda d: max(50, d), 500, "uLSIF"),
+    Entry("max(100, d) centres, 250 steps", lambda d: max(100, d), 250, "uLSIF"),
+    Entry(
+        "max(50, d) centres, 500 steps, λ 1e-7 … 1e-2",
+        lambda d: max(50, d),
+        500,
+        "uLSIF",
+        LAMS,
+        True,
+    ),
+    Entry("100 centres, 500 steps, λ 0.1", lambda d: 100, 500, "own risk", (0.1,), glance=True),
+)
+
+
+def fit_at(
+    sample: Draw,
+    prior: float,
+    given: Sequence[float],
+    method: str,
+    n_centers: int,
+    n_steps: int,
+    lams: tuple[float, ...],
+    width: float | None,
+    rule: str,
+) -> dict[float, Any]:
+    """Fit a Ker model for every given prior, at a width or at the one that a rule takes."""
+    estimator = (
+        Protocol()
+        .estimator(method, prior, random_state=sample.seed)
+        .set_params(
+            n_centers=n_centers,
+            n_steps=n_steps,
+            lams=lams,
+            widths=width,
+            width_factors=WIDTHS,
+            width_rule=rule,
+        )
+    )
+    conditions = [{"test_prior": value} for value in given]
+    return dict(zip(given, estimator.fit_many(sample.positives, sample.unlabeled, conditions)))
 
 
 def accuracies(task: Task, seed: int) -> pd.DataFrame:
-    """Return the accuracy of both Ker models at each width, on one training set."""
-    rows: list[dict[str, Any]] = []
-    with threadpool_limits(1):
-        tests = sorted({block.test_prior for block in task.blocks})
-        given = sorted({block.given_prior for block in task.blocks})
-        sample = draw_set(open_dataset(task.dataset), task.prior, tests, task.trial, PLAIN, seed)
-        for factor, method in product(WIDTHS, KER_METHODS):
-            protocol = replace(PLAIN, ker_width_factors=(factor,))
-            fitted = fit_method(protocol, method, sample, task.prior, given)
+    """Return the accuracy of both Ker models by each entry, on one training set."""
+    tests = sorted({block.test_prior for block in task.blocks})
+    given = sorted({block.given_prior for block in task.blocks})
+    dataset, rows = open_dataset(task.dataset), []
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", GridEdgeWarning)
+        sample = draw_set(dataset, task.prior, tests, task.trial, Protocol(), seed)
+        # What two entries have in common is fitted once.
+        fit = cache(partial(fit_at, sample, task.prior, given))
+        samples = sample.positives, sample.unlabeled
+        ratio = ULSIF(*samples, width_factors=WIDTHS, lams=1e-2, seed=sample.seed)
+        glance = (task.trial, task.prior, seed) == (0, 0.3, 0)
+        entries = [entry for entry in ENTRIES if glance or not entry.glance]
+        for entry, method in product(entries, KER_METHODS):
+            n_centers, width, rule = entry.n_centers(dataset.X.shape[1]), None, "risk"
+            if entry.width == "uLSIF":
+                width = ratio.width
+            elif entry.width == "own centres":
+                # One step: the width does not depend on the training.
+                one = fit("Sq-Ker", n_centers, 1, (0.0,), None, "ulsif")
+                width = one[given[0]].width_
+            fitted = fit(method, n_centers, entry.n_steps, entry.lams, width, rule)
             for block in task.blocks:
-                score = fitted[block.given_prior].score(*sample.tests[block.test_prior])
-                cell = {**block._asdict(), "dataset": task.dataset, "method": method}
+                model = fitted[block.given_prior]
                 rows.append(
-                    {**cell, "trial": task.trial, "factor": factor, "accuracy": 100.0 * score}
+                    {
+                        **block._asdict(),
+                        "dataset": task.dataset,
+                        "method": method,
+                        "trial": task.trial,
+                        "entry": entry.name,
+                        "width": entry.width,
+                        "chosen": model.width_,
+                        "accuracy": 100.0 * model.score(*sample.tests[block.test_prior]),
+                    }
                 )
     return pd.DataFrame(rows)
-
-
-def ratio_scores(dataset: str, prior: float, trial: int, seed: int) -> pd.DataFrame:
-    """Return p/u uLSIF's cross-validation score at each width, on one training set."""
-    protocol = Protocol(ker_width_factors=WIDTHS)
-    with threadpool_limits(1):
-        sample = draw_set(open_dataset(dataset), prior, [], trial, protocol, seed)
-        scores = protocol.ratio_scores(sample)
-    key = {"dataset": dataset, "prior": prior, "trial": trial}
-    return pd.DataFrame([{**key, "factor": f, "score": s} for f, s in zip(WIDTHS, scores)])
 
 
 def gather(folder: Path, calls: dict[str, Any], jobs: int) -> pd.DataFrame:
@@ -94,18 +159,6 @@ def _named(name: str, call: tuple) -> tuple[str, pd.DataFrame]:
     return name, function(*arguments, **options)
 
 
-def chosen(scores: pd.DataFrame, widths: Sequence[float], how: str, by: list[str]) -> pd.DataFrame:
-    """Return the width of each group: of the least mean score, or the best of most draws."""
-    mine = scores[np.isclose(scores["factor"].to_numpy()[:, None], widths).any(axis=1)]
-    if how == "mean":
-        means = mine.groupby([*by, "factor"])["score"].mean().reset_index()
-        return means.loc[means.groupby(by)["score"].idxmin(), [*by, "factor"]]
-    best = mine.loc[mine.groupby(["dataset", "prior", "trial"])["score"].idxmin()]
-    votes = best.groupby([*by, "factor"]).size().rename("votes").reset_index()
-    # Of a tie the wider one, which is the last.
-    return votes.sort_values(["votes", "factor"]).groupby(by).tail(1)[[*by, "factor"]]
-
-
 def judged(trials: pd.DataFrame) -> dict[str, float]:
     """Return share of consistent cells, mean |Δ| (also by method and dataset) and mean SE."""
     printed = pd.concat([load_paper_table(number) for number in GUIDES])
@@ -119,26 +172,18 @@ def judged(trials: pd.DataFrame) -> dict[str, float]:
 
 
 def short_list(folder: Path, seed: int, trials: int, jobs: int) -> list[dict[str, Any]]:
-    """Judge every protocol of the list with one seed."""
+    """Judge every entry of the list with one seed."""
     options = RunOptions(DATASETS, KER_METHODS, trials)
     tasks = plan([TABLES[number] for number in GUIDES], options)
-    fits = {
+    calls = {
         f"{task.dataset}-{task.prior}-{task.trial}.csv": joblib.delayed(accuracies)(task, seed)
         for task in tasks
     }
-    draws = {
-        f"{dataset}-{prior}-{trial}.csv": joblib.delayed(ratio_scores)(dataset, prior, trial, seed)
-        for dataset, prior, trial in product(DATASETS, TABLE_PRIORS, range(trials))
-    }
-    fitted = gather(folder / f"seed{seed}" / "fits", fits, jobs)
-    scores = gather(folder / f"seed{seed}" / "scores", draws, jobs)
+    fitted = gather(folder / f"seed{seed}", calls, jobs)
     rows = []
-    for (grid, widths), (rule, (how, by)) in product(GRIDS.items(), RULES.items()):
-        choice = chosen(scores, widths, how, by)
-        # Read from CSV the factors are equal to the last bit.
-        trials_of_choice = fitted.merge(choice, on=list(choice))
-        figures = judged(trials_of_choice)
-        rows.append({"seed": seed, "widths": grid, "rule": rule, **figures})
+    for (name, width), part in fitted.groupby(["entry", "width"], sort=False):
+        done = part["trial"].nunique()
+        rows.append({"seed": seed, "entry": name, "width": width, "trials": done, **judged(part)})
     return rows
 
 
@@ -160,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ]
         table = pd.DataFrame(rows).round(4)
         write_atomic(out / "short_list.csv", table.to_csv(index=False))
-        means = table.drop(columns="seed").groupby(["widths", "rule"], sort=False).mean()
+        means = table.drop(columns="seed").groupby(["entry", "width"], sort=False).mean()
         print(means.round(3).to_string())
         return 0
 

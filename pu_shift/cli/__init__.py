@@ -19,8 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0; 1 when ``reproduce --check`` fails; 2 when the command cannot
-        be done; 74 when its output cannot be written, 141 when whoever reads it has gone;
-        129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM.
+        be done, also for want of memory; 74 when its output cannot be written, 141 when
+        whoever reads it has gone; 129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
 
     def run() -> int:
-        # Chainer and scikit-learn take a second to import; Ctrl-C then is told like any other.
+        # Late: Ctrl-C while it is imported is told like any other.
         from pu_shift.cli.commands import run_command
 
         return run_command(argv)

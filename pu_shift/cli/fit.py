@@ -8,15 +8,14 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from pu_shift._chainer import require_chainer
+from pu_shift._sklearn import restore_scaler
 from pu_shift.bigdata import in_blocks, survey_of
-from pu_shift.cli.common import CommandError, check_out, cluster_of, stage
+from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
-from pu_shift.estimators.classifiers import (
-    SURROGATES,
-    DensityRatioClassifier,
-    RiskMinimizationClassifier,
-)
+from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.models import save_model
+from pu_shift.losses import surrogates
 from pu_shift.priors import Condition
 from pu_shift.ratios.average import PLAIN
 from pu_shift.ratios.kernels import at_most
@@ -53,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--method risk: that of the model (default: gaussian)",
     )
     parser.add_argument(
-        "--loss", choices=SURROGATES, help="of --method risk only (default: squared)"
+        "--loss", choices=surrogates(), help="of --method risk only (default: squared)"
     )
     parser.add_argument(
         "--non-negative", action="store_true", help="of --method risk only: non-negative correction"
@@ -64,9 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="do not scale the features to unit variance (an average of ratios scales by itself)",
     )
     parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU (default)")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of everything random (default: 0)"
-    )
+    add_seed(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -75,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
     if options.method == "ratio" and (options.loss is not None or options.non_negative):
         name = "loss" if options.loss is not None else "non-negative"
         raise CommandError(f"--{name} needs --method risk, the method is ratio")
+    if options.method == "risk":
+        require_chainer("--method risk")
     # A bad test prior or alpha fails before the work.
     Condition(options.prior or 0.5, options.test_prior, options.alpha)
     with cluster_of(options):
@@ -127,10 +126,7 @@ def _new_classifier(options: argparse.Namespace, prior: float) -> Any:
 def _fitted_scaler(X_p: Any, X_u: Any) -> StandardScaler:
     """Return a scaler that was fitted to both samples, which may come in blocks."""
     seen = survey_of(X_p).merged(survey_of(X_u))
-    scaler = StandardScaler()
-    scaler.mean_, scaler.scale_, scaler.var_ = seen.mean, seen.scale, seen.scale**2
-    scaler.n_features_in_, scaler.n_samples_seen_ = len(seen.mean), sum(seen.counts)
-    return scaler
+    return restore_scaler(seen.mean, seen.scale, sum(seen.counts))
 
 
 def _scaled(scaler: StandardScaler | None, X: Any) -> Any:

@@ -10,10 +10,10 @@ from typing import Any, Union
 
 import numpy as np
 
+from pu_shift._checks import one_line
 from pu_shift.data.dataset import DataError, Dataset, show
 from pu_shift.data.parsers import (
     members,
-    one_line,
     parse_libsvm,
     parse_table,
     read_content,

@@ -21,6 +21,7 @@ from urllib.parse import urljoin, urlsplit
 
 from tqdm import tqdm
 
+from pu_shift._checks import one_line
 from pu_shift.data import parsers
 from pu_shift.data.dataset import DataError
 
@@ -120,7 +121,7 @@ def _retrieve(remote: Remote, folder: Path, downloader: Any) -> None:
         while cause.__context__ is not None:  # beneath requests' and urllib3's wrappings
             cause = cause.__context__
         silent = isinstance(cause, TimeoutError)
-        what = f"nothing received for {TIMEOUT:g} s" if silent else parsers.one_line(cause)
+        what = f"nothing received for {TIMEOUT:g} s" if silent else one_line(cause)
         raise DataError(what) from None
 
 
@@ -235,7 +236,7 @@ def _pip_download(requirement: str, folder: str) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise DataError(parsers.one_line(error)) from None
+        raise DataError(one_line(error)) from None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no message"]

@@ -27,6 +27,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._grids import assign_folds
 from pu_shift._seeds import Seed, child
+from pu_shift._sklearn import fit_scaler
 from pu_shift.bigdata import as_blocks
 from pu_shift.ratios.kernels import as_rows, at_most, check_scale
 from pu_shift.ratios.ulsif import ULSIF, GridEdgeWarning
@@ -312,7 +313,5 @@ def _quantiles(weights: np.ndarray, shares: list[float]) -> np.ndarray:
 
 
 def _scaled(X_p: np.ndarray, X_u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate([X_p, X_u])
-    centre, scale = rows.mean(axis=0), rows.std(axis=0)
-    scale[scale == 0.0] = 1.0
-    return (X_p - centre) / scale, (X_u - centre) / scale
+    scaler = fit_scaler(X_p, X_u)
+    return scaler.transform(X_p), scaler.transform(X_u)

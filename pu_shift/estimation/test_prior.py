@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
-from sklearn.pipeline import Pipeline
 
-from pu_shift._checks import one_of, open_unit, shown
+from pu_shift._checks import ArgumentError, one_of, open_unit, shown
+from pu_shift._sklearn import split_steps
 from pu_shift.bigdata import RowBlocks, as_blocks
 from pu_shift.priors import Condition, shift_posterior
 
@@ -115,8 +115,9 @@ def estimate_test_prior(
     """
     one_of("method", method, (None, *SHIFT_METHODS))
     level = open_unit("level", level)
-    if isinstance(classifier, Pipeline):
-        X_test, classifier = classifier[:-1].transform(X_test), classifier[-1]
+    before, classifier = split_steps(classifier)
+    if before is not None:
+        X_test = before.transform(X_test)
     if method is None:
         method = "ratio" if hasattr(classifier, "ratio_sums_") else "em"
     if method == "ratio":
@@ -234,8 +235,8 @@ def _joined(found: list[list[float]], level: float, method: str, n: int) -> Shif
 
 def _enough(n: int) -> None:
     if n < LEAST_ROWS:
-        raise ValueError(
-            f"X_test must have at least {LEAST_ROWS} rows to estimate a test prior from, got {n}"
+        raise ArgumentError(
+            "X_test", f"must have at least {LEAST_ROWS} rows to estimate a test prior from, got {n}"
         )
 
 

@@ -43,8 +43,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from pu_shift._chainer import chainer
-from pu_shift._checks import one_of, positive_int, shown
+from pu_shift._chainer import require_chainer
+from pu_shift._checks import ArgumentError, one_of, positive_int, shown
 from pu_shift._grids import (
     RATIO_LAMS,
     RISK_LAMS,
@@ -54,8 +54,9 @@ from pu_shift._grids import (
     check_grid,
 )
 from pu_shift._seeds import Seed, as_seed, child
+from pu_shift._sklearn import fit_scaler
 from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
-from pu_shift.device import get_device, to_numpy
+from pu_shift.device import array_module, device_of, get_device, to_numpy
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.estimation.test_prior import (
     Sensitivity,
@@ -67,7 +68,7 @@ from pu_shift.estimation.test_prior import (
     test_sums,
 )
 from pu_shift.estimators.cross_validation import cross_validate
-from pu_shift.losses import SURROGATES
+from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.priors import DIRECTIONS, Condition, shift_posterior
 from pu_shift.ratios.average import (
@@ -95,6 +96,10 @@ from pu_shift.training import train
 
 # The parameters that say where a classifier is used.
 CONDITION = ("prior", "test_prior", "alpha")
+# Centres of a kernel model at least, when there are as many as features.
+LEAST_CENTERS = 50
+# λ of the uLSIF that chooses a width.
+WIDTH_LAM = 1e-2
 # Training is called unfinished when more of the risk's fall than this came in its last tenth.
 LATE = 0.02
 # Rows of P, and of U, whose held-out ratios the estimate of π′ rests on at most.
@@ -382,9 +387,10 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """
         n_p, n_u = X_p.shape[0], X_u.shape[0]
         if min(n_p, n_u) < least:
-            raise ValueError(
-                f"X must have at least {least} positive and {least} unlabelled rows, got {n_p} "
-                f"and {n_u}"
+            raise ArgumentError(
+                "X",
+                f"must have at least {least} positive and {least} unlabelled rows, got {n_p} "
+                f"and {n_u}",
             )
         if self.random_state is None:
             seed = np.random.SeedSequence()
@@ -607,7 +613,7 @@ class DensityRatioClassifier(_PUClassifier):
         ratio: Any
         if alone:
             (name,) = candidates
-            with chainer.using_device(device):
+            with device.use():
                 P, U = (X_p, X_u) if streamed else device.send((X_p, X_u))
                 ratio = self._kernel_ratio(name, P, U, seed)
                 sums = self._held_out_sums(ratio, P, U, child(seed, 8))
@@ -801,8 +807,8 @@ class DensityRatioClassifier(_PUClassifier):
             ratio = self.ratio_(X)
             return ratio if self.direction == "p/u" else 1.0 / ratio
         # Where it was fitted, whatever the parameter has become.
-        device = chainer.backend.get_device_from_array(self.ratio_.coefficients)
-        with chainer.using_device(device):
+        device = device_of(self.ratio_.coefficients)
+        with device.use():
             return to_numpy(self.ratio_(device.send(X)))
 
     def _decide(self, X: Any) -> np.ndarray:
@@ -933,9 +939,18 @@ class RiskMinimizationClassifier(_PUClassifier):
         A Chainer link that gives one score per row, for instance :class:`pu_shift.MLP`. It is
         copied, and training starts from its weights. There is no search then: ``lams`` is one
         number.
+    n_centers
+        Number of Gaussian centres, drawn from P ∪ U. ``'features'`` takes as many as X has
+        features, at least 50: distances between rows of many features are much alike, so that
+        each centre tells little.
     widths, width_factors, lams
         Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
         median distance and λ of 0 … 1 (with ``model`` 0).
+    width_rule
+        What chooses among several widths: ``'risk'``, the model's own held-out risk, or
+        ``'ulsif'``, the cross-validation score of p/u uLSIF with 100 centres and λ = 10⁻². The
+        held-out risk of a PU model prefers narrow kernels; uLSIF's score does not. It is the
+        same for every condition, and one width is trained instead of all.
     scaling
         ``'standard'`` trains on features of mean 0 and standard deviation 1 (over P ∪ U), and
         keeps ``mean_`` and ``scale_`` for new rows; ``None`` takes features as they are.
@@ -996,9 +1011,10 @@ class RiskMinimizationClassifier(_PUClassifier):
         correction: str | None = "auto",
         *,
         model: Any = None,
-        n_centers: int = 100,
+        n_centers: int | str = 100,
         widths: float | Iterable[float] | None = None,
         width_factors: float | Iterable[float] | None = None,
+        width_rule: str = "risk",
         scaling: str | None = "auto",
         lams: float | Iterable[float] | None = None,
         n_folds: int = 5,
@@ -1023,6 +1039,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         self.n_centers = n_centers
         self.widths = widths
         self.width_factors = width_factors
+        self.width_rule = width_rule
         self.scaling = scaling
         self.lams = lams
         self.n_folds = n_folds
@@ -1092,9 +1109,11 @@ class RiskMinimizationClassifier(_PUClassifier):
         return classifiers
 
     def _check_options(self) -> None:
-        one_of("loss", self.loss, SURROGATES)
+        require_chainer(type(self).__name__)
+        one_of("loss", self.loss, surrogates())
         one_of("basis", self.basis, BASES)
         one_of("correction", self.correction, ("auto", *CORRECTIONS))
+        one_of("width_rule", self.width_rule, ("risk", "ulsif"))
         one_of("scaling", self.scaling, ("auto", "standard", None))
         one_of("criterion", self.criterion, ("surrogate", "zero_one"))
 
@@ -1102,9 +1121,8 @@ class RiskMinimizationClassifier(_PUClassifier):
         """Return the samples as they are trained on, and what new rows are standardised by."""
         if self.scaling is None or (self.scaling == "auto" and self.model is not None):
             return X_p, X_u, (None, None)
-        both = np.concatenate([X_p, X_u])
-        mean, scale = both.mean(axis=0), both.std(axis=0)
-        scale = np.where(scale > 0.0, scale, 1.0).astype(both.dtype)
+        scaler = fit_scaler(X_p, X_u)
+        mean, scale = (part.astype(X_p.dtype) for part in (scaler.mean_, scaler.scale_))
         fine = (scale >= 1 / 3) & (scale <= 3.0) & (np.abs(mean) <= 3.0)
         if self.scaling == "auto" and fine.all():
             return X_p, X_u, (None, None)
@@ -1115,7 +1133,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         shift = _as_shift(condition)
         self.model_, self.width_, self.lam_, scores, _ = fitted
         self.slope_, self.fallback_ = np.nan, False
-        if self.loss == "double_hinge":
+        if not get_loss(self.loss).is_proper:
             self.slope_ = _platt_slope(scores[0], scores[1], shift)
         if self.safe:
             self._guard(fitted, shift)
@@ -1164,11 +1182,10 @@ class RiskMinimizationClassifier(_PUClassifier):
 
     def _become_constant(self, share: float) -> None:
         """Score every row by the constant of least risk, whose posterior is the share."""
-        odds = np.log(share / (1.0 - share))
-        value = {"logistic": odds, "double_hinge": np.sign(odds)}.get(self.loss, 2.0 * share - 1.0)
-        if self.loss == "double_hinge":
-            self.slope_ = max(abs(odds), 1e-12)
-        self.model_.W.array[...], self.model_.b.array[...] = 0.0, value
+        loss = get_loss(self.loss)
+        if not loss.is_proper:
+            self.slope_ = max(abs(np.log(share / (1.0 - share))), 1e-12)
+        self.model_.W.array[...], self.model_.b.array[...] = 0.0, loss.margin(share)
 
     def _correction(self, condition: Condition) -> str | None:
         """Return the correction that a condition is trained with."""
@@ -1191,7 +1208,7 @@ class RiskMinimizationClassifier(_PUClassifier):
             places = [place for place, own in enumerate(corrections) if own == correction]
             options = correction, self.nn_beta, self.nn_gamma
             risk = Risk([shifts[place] for place in places], self.loss, "pu-shift", *options)
-            with chainer.using_device(device):
+            with device.use():
                 if self.model is None:
                     results = self._fit_basis(X_p, X_u, risk, lams, seed)
                 else:
@@ -1226,9 +1243,15 @@ class RiskMinimizationClassifier(_PUClassifier):
         centers = None
         widths = np.array([np.nan])
         if self.basis == "gaussian":
-            centers = choose_centers(X_p, X_u, self.n_centers, "both", child(seed, 2))
+            n_centers: Any = self.n_centers
+            if n_centers == "features":
+                n_centers = max(LEAST_CENTERS, X_p.shape[1])
+            centers = choose_centers(X_p, X_u, n_centers, "both", child(seed, 2))
             distances = [squared_distances(X, centers) for X in (X_p, X_u)]
             widths = self._widths(X_p, X_u)
+            if self.width_rule == "ulsif":
+                ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=k, seed=seed)
+                widths = np.array([ratio.width])
         best: list[Any] = [(np.inf, None)] * len(risk.conditions)
         for width in widths:
             features = [X_p, X_u]
@@ -1252,7 +1275,7 @@ class RiskMinimizationClassifier(_PUClassifier):
         if self.widths is not None:
             return check_grid("widths", self.widths, allow_zero=False)
         factors = RISK_WIDTH_FACTORS if self.width_factors is None else self.width_factors
-        both = chainer.backend.get_array_module(X_p).concatenate([X_p, X_u])
+        both = array_module(X_p).concatenate([X_p, X_u])
         return check_grid("width_factors", factors, allow_zero=False) * median_distance(both)
 
     def _fit_network(
@@ -1265,7 +1288,7 @@ class RiskMinimizationClassifier(_PUClassifier):
                 "search with GridSearchCV and pu_shift.estimators.cross_validation"
             )
         model, lam = copy.deepcopy(self.model), float(lams[0])
-        model.to_device(device)
+        model.to_device(device.name)
         shape = score_rows(model, X_p[:1]).shape
         if shape != (1,):
             raise ValueError(f"model must give one score per row, got shape {shape} for one row")
@@ -1289,19 +1312,12 @@ class RiskMinimizationClassifier(_PUClassifier):
             X = (X - self.mean_) / self.scale_
         if not isinstance(self.model_, (LinearModel, GaussianKernelModel)):
             X = X.astype(np.float32, copy=False)
-        device = self.model_.device
-        with chainer.using_device(device):
-            return to_numpy(score_rows(self.model_, device.send(X)))
+        return to_numpy(score_rows(self.model_, self.model_.device.send(X)))
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
         """Return the posterior at π_unif that the minimiser of the loss tells."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
-        if self.loss in ("squared", "modified_huber"):
-            posterior = np.clip(0.5 * (1.0 + scores), 0.0, 1.0)
-        else:
-            slope = self.slope_ if self.loss == "double_hinge" else 1.0
-            posterior = 0.5 * (1.0 + np.tanh(0.5 * slope * scores))
-        return posterior, self.condition_.prior_unif
+        return get_loss(self.loss).posterior(scores, self.slope_), self.condition_.prior_unif
 
 
 def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
@@ -1385,7 +1401,7 @@ def _linear_model(weights: Any, bias: Any, centers: Any, width: float) -> Linear
         model = LinearModel(len(weights), dtype=weights.dtype)
     else:
         model = GaussianKernelModel(centers, width, dtype=weights.dtype)
-    model.to_device(chainer.backend.get_device_from_array(weights))
+    model.to_device(device_of(weights).name)
     model.W.array[...], model.b.array[...] = weights[:, None], bias
     return model
 

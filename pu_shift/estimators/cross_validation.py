@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift._chainer import chainer
 from pu_shift._checks import one_of, shown
 from pu_shift._grids import training_weights
-from pu_shift.device import to_numpy
-from pu_shift.losses import LOSSES, Loss
+from pu_shift._sklearn import last_step
+from pu_shift.device import device_of, to_numpy
+from pu_shift.losses import LOSSES, Loss, get_loss
 from pu_shift.models import LinearModel
 from pu_shift.priors import Condition, shift_posterior
 from pu_shift.ratios.kernels import take_rows
@@ -65,7 +65,7 @@ def cross_validate(
     shape = (len(conditions), len(lams), n_folds + 1)
     stacked = [one for one in conditions for _ in range(len(lams) * (n_folds + 1))]
     model = LinearModel(features[0].shape[1], len(stacked), dtype=features[0].dtype)
-    model.to_device(chainer.backend.get_device_from_array(features[0]))
+    model.to_device(device_of(features[0]).name)
     repeats = (1, len(conditions) * len(lams))
     weights = [np.tile(training_weights(fold, n_folds, model.W.dtype), repeats) for fold in folds]
     features_p, features_u = features
@@ -81,16 +81,14 @@ def cross_validate(
         **training,
     )
     W, b = model.W.array.reshape(-1, *shape), model.b.array.reshape(shape)
-    held_out = Risk(
-        stacked[:: n_folds + 1], risk.loss if criterion is None else criterion, risk.kind
-    )
+    held_out = stacked[:: n_folds + 1], risk.loss if criterion is None else criterion, risk.kind
     by_fold = []
     for k in range(n_folds):
         of_fold = W[..., k].reshape(len(W), -1), b[..., k].reshape(-1)
         # Only the rows that the fold left out are scored.
         left = (take_rows(X, np.flatnonzero(fold == k)) for X, fold in zip(features, folds))
-        with chainer.no_backprop_mode():
-            by_fold.append(to_numpy(held_out(*(X @ of_fold[0] + of_fold[1] for X in left)).array))
+        scores_p, scores_u = (X @ of_fold[0] + of_fold[1] for X in left)
+        by_fold.append(to_numpy(evaluate_risk(scores_p, scores_u, *held_out)))
     risks = np.mean(by_fold, axis=0).reshape(shape[:2])
     return CrossValidation(risks, W, b, result.risks.reshape(-1, *shape))
 
@@ -221,7 +219,8 @@ def _innermost(estimator: Any) -> Any:
     """Return the classifier inside of searches and pipelines."""
     if hasattr(estimator, "best_estimator_"):
         return _innermost(estimator.best_estimator_)
-    return _innermost(estimator[-1]) if hasattr(estimator, "steps") else estimator
+    last = last_step(estimator)
+    return estimator if last is estimator else _innermost(last)
 
 
 def _condition_of(estimator: Any) -> Condition:
@@ -245,11 +244,7 @@ def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition)
     # Kept off 0 and 1, where the logistic loss is infinite.
     posterior = np.clip(estimator.predict_proba(X)[:, 1], 1e-6, 1.0 - 1e-6)
     posterior = shift_posterior(posterior, condition.test_prior, condition.prior_unif)
-    if loss == "logistic":
-        return np.log(posterior / (1.0 - posterior))
-    if loss == "double_hinge":
-        return np.sign(posterior - 0.5)
-    return 2.0 * posterior - 1.0
+    return get_loss(loss).margin(posterior)
 
 
 zero_one_scorer = PURiskScorer("zero_one")

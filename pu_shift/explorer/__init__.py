@@ -15,6 +15,7 @@ import numpy as np
 
 from pu_shift._checks import positive
 from pu_shift._pages import render_page
+from pu_shift._sklearn import last_step
 from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.priors import Condition, shift_posterior
 
@@ -26,7 +27,7 @@ _TEMPLATE = Path(__file__).resolve().parent / "assets" / "explorer.html"
 
 def classifier_of(estimator: Any) -> Any:
     """Return the classifier of this package that an estimator is or, a pipeline, ends with."""
-    classifier = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    classifier = last_step(estimator)
     if not isinstance(classifier, (DensityRatioClassifier, RiskMinimizationClassifier)):
         raise ValueError(
             "estimator must be a classifier of pu_shift or a pipeline that ends with one, "

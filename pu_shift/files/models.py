@@ -21,19 +21,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._chainer import chainer
 from pu_shift._checks import distinct, one_line, shown
 from pu_shift._files import replacing
 from pu_shift.device import to_numpy
-from pu_shift.estimators.classifiers import (
-    SURROGATES,
-    DensityRatioClassifier,
-    RiskMinimizationClassifier,
-)
+from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import LARGEST
 from pu_shift.files.unpacking import ZIP_METHODS, may_unpack
-from pu_shift.models import MLP, GaussianKernelModel, LinearModel
+from pu_shift.losses import surrogates
+from pu_shift.models import MLP, GaussianKernelModel, LinearModel, load_state, state_of
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.average import CANDIDATES, PLAIN, Calibration, PlainRatio, RatioAverage
 from pu_shift.ratios.ulsif import ULSIF
@@ -116,11 +112,8 @@ def save_model(path: PathLike, estimator: Any) -> None:
         if classifier.mean_ is not None:
             arrays["features/mean"] = np.asarray(classifier.mean_)
             arrays["features/scale"] = np.asarray(classifier.scale_)
-        serializer = chainer.serializers.DictionarySerializer()
-        serializer.save(classifier.model_)
-        arrays.update(
-            (f"model/{name}", to_numpy(value)) for name, value in serializer.target.items()
-        )
+        state = state_of(classifier.model_)
+        arrays.update((f"model/{name}", value) for name, value in state.items())
     header["digest"] = _digest(header, arrays)
     _check_header(header)
     content = io.BytesIO()
@@ -376,7 +369,7 @@ _FITTED_RULES: dict[str, dict[str, Rule]] = {
             lambda v: type(v) is list and len(v) == 3 and all(map(_UNIT[1], v)),
         ),
         "slope": _POSITIVE,
-        "loss": _one_of(*SURROGATES),
+        "loss": _one_of(*surrogates()),
         "network": _NETWORK,
         "fallback": _of_type("true or false", bool),
     },
@@ -585,13 +578,12 @@ def _model(network: MLP | None, state: dict[str, np.ndarray], d: int, width: flo
         model = GaussianKernelModel(centers, width, dtype=state["W"].dtype)
     else:
         model = LinearModel(d, dtype=state["W"].dtype)
-    shapes = chainer.serializers.DictionarySerializer()
-    shapes.save(model)
-    if set(shapes.target) != set(state):
+    fresh = state_of(model)
+    if set(fresh) != set(state):
         raise ModelFileError("its model has other parameters than it should")
-    for name, value in shapes.target.items():
-        _shaped(state[name], np.shape(value))
-    chainer.serializers.NpzDeserializer(state).load(model)
+    for name, value in fresh.items():
+        _shaped(state[name], value.shape)
+    load_state(model, state)
     return model
 
 

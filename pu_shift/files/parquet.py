@@ -293,7 +293,9 @@ def pyarrow_or_refuse() -> Any:
         import pyarrow.fs
         import pyarrow.parquet
     except ImportError:
-        raise DataError("data: Parquet needs pyarrow: pip install 'pu-shift[parquet]'") from None
+        raise DataError(
+            "data: Parquet needs pyarrow: pip install '.[parquet]' in a clone"
+        ) from None
     return pyarrow
 
 

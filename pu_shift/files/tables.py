@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import one_line, shown
+from pu_shift._checks import ArgumentError, one_line, shown
 from pu_shift.files.unpacking import DataError, decompressed, may_unpack, reading
 
 # Large enough that reading is fast, small beside what a process needs anyway.
@@ -282,9 +282,9 @@ def check_drop(
     """Refuse to leave out the label, or a column that none of the tables has."""
     for name in drop:
         if name == label:
-            raise DataError(f"drop: {path} needs its label {shown(name)}")
+            raise ArgumentError("drop", f": {path} needs its label {shown(name)}")
         if not any(name in names for names in tables):
-            raise DataError(f"drop: {path} {missing_column(name, tables[0])}")
+            raise ArgumentError("drop", f": {path} {missing_column(name, tables[0])}")
 
 
 def separator_hint(names: Sequence[str]) -> str:

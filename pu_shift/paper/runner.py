@@ -27,16 +27,14 @@ from pu_shift._checks import distinct, one_of, positive_int
 from pu_shift._cluster import connected
 from pu_shift.data.registry import lookup
 from pu_shift.data.sampling import draw
-from pu_shift.device import get_device
+from pu_shift.device import Device, get_device
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.methods import chosen, fit_method, scale_features
 from pu_shift.paper.outputs import Comparison, write_outputs
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import (
     EXTRA_METHODS,
-    KER_METHODS,
     METHODS,
-    TABLE_PRIORS,
     TRIALS,
     Block,
     TableSetting,
@@ -64,6 +62,8 @@ class RunOptions:
 
     ``jobs`` are worker processes (None: one per core, or one with a GPU), ``cluster`` is the
     address of a Dask scheduler instead; ``fresh`` deletes earlier results instead of resuming.
+    Where another device was asked for than the one that is used, ``gpu_asked`` is that and
+    ``gpu_problem`` says in one line what is wrong with it.
     """
 
     datasets: Sequence[str]
@@ -76,6 +76,8 @@ class RunOptions:
     cluster: str | None = None
     fresh: bool = False
     label: Label | None = None
+    gpu_asked: int | None = None
+    gpu_problem: str = ""
 
     def __post_init__(self) -> None:
         get_device(self.gpu)
@@ -105,6 +107,12 @@ class RunOptions:
         if self.jobs is not None:
             return self.jobs
         return 1 if self.gpu >= 0 else joblib.cpu_count()
+
+    @property
+    def device(self) -> dict[str, str]:
+        """The device that was asked for and the one that is used, as ``run.json`` has them."""
+        asked = self.gpu if self.gpu_asked is None else self.gpu_asked
+        return {"asked": Device(asked).name, "used": Device(self.gpu).name}
 
     def fingerprints(self) -> dict[str, str]:
         """Return digests of the data: a name does not tell what a file or an edition holds."""
@@ -176,23 +184,6 @@ def draw_set(
     return scale_features(sample, protocol.feature_scaling)
 
 
-@cache
-def dataset_protocol(
-    protocol: Protocol, dataset: str, label: Label | None, prior: float, seed: int
-) -> Protocol:
-    """Return the protocol with the one width that the Ker models have on a dataset.
-
-    It is chosen on ten training sets, whatever the trials of the run: of one of the paper's
-    datasets two for each prior of its tables, of another ten for the prior at hand.
-    """
-    rows = open_dataset(dataset, label)
-    priors = TABLE_PRIORS if dataset.lower() in _KNOWN else (prior,)
-    trials = range(TRIALS // len(priors))
-    return protocol.with_ker_width(
-        draw_set(rows, value, [], trial, protocol, seed) for value in priors for trial in trials
-    )
-
-
 def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> Rows:
     """Return a row of ``trials.csv``, but for ``table``, per block and method of a task.
 
@@ -204,8 +195,6 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> Rows:
     rows = []
     # One thread: more would change the rounding with the number of workers.
     with threadpool_limits(1):
-        if any(method in KER_METHODS for method in task.methods):
-            protocol = dataset_protocol(protocol, task.dataset, task.label, task.prior, seed)
         sample = draw_set(dataset, task.prior, test_priors, task.trial, protocol, seed)
         for method in task.methods:
             start = time.perf_counter()
@@ -273,6 +262,7 @@ def run_all(
         "protocol": options.protocol.as_dict(),
         "seed": options.seed,
         "files": options.fingerprints(),
+        "device": options.device,
     }
     with ExitStack() as stack:
         client = None

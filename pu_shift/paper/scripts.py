@@ -16,9 +16,11 @@ from typing import Any, NoReturn
 import pandas as pd
 from tqdm import tqdm
 
+from pu_shift._chainer import ChainerMissingError, require_chainer
+from pu_shift._checks import one_line
 from pu_shift._signals import exit_status
 from pu_shift.data import DataError
-from pu_shift.device import DeviceError
+from pu_shift.device import DeviceError, usable_gpu
 from pu_shift.paper.compare import Headline, headline
 from pu_shift.paper.outputs import Comparison, covered_cells
 from pu_shift.paper.protocol import load_protocol
@@ -78,7 +80,7 @@ def ending(run: Callable[[], int]) -> int:
     def one_line_errors() -> int:
         try:
             return run()
-        except (ValueError, OSError, DeviceError, WorkerError) as error:
+        except (ValueError, OSError, DeviceError, ChainerMissingError, WorkerError) as error:
             return fail(error)
         except KeyboardInterrupt:
             print("finished trials are kept, run again to resume", file=sys.stderr)
@@ -107,7 +109,13 @@ def script_parser(
     parser = _Parser(description=description)
     parser.set_defaults(datasets=None, default_datasets=list(datasets))
     add = parser.add_argument
-    add("--gpu", type=int, default=-1, metavar="ID", help="CUDA device (default: -1, the CPU)")
+    add(
+        "--gpu",
+        type=int,
+        default=-1,
+        metavar="ID",
+        help="CUDA device; where there is none, and by default (-1), the CPU",
+    )
     add("--trials", type=int, default=trials, help="number of trials (default: %(default)s)")
     if datasets:
         add("--datasets", nargs="+", help=f"which datasets (default: {', '.join(datasets)})")
@@ -144,22 +152,31 @@ def find_data(
 
     Returns the options of the run on what can be had, of class ``kind``, and for each other
     dataset a line about what was tried and what to do, which has been printed. ``DataError``
-    when a dataset that was asked for by name, or every one, cannot be had.
+    when a dataset that was asked for by name, or every one, cannot be had. Where no GPU can be
+    used, the run is on the CPU, and a line says why.
     """
-    names = ("methods", "trials", "seed", "gpu", "jobs", "cluster", "fresh", "label")
+    require_chainer("this script")
+    names = ("methods", "trials", "seed", "jobs", "cluster", "fresh", "label")
     given = {name: getattr(parsed, name) for name in names if hasattr(parsed, name)}
     asked = parsed.datasets or parsed.default_datasets
+    gpu, gpu_problem = usable_gpu(parsed.gpu)
+    given.update(gpu=gpu, gpu_asked=parsed.gpu, gpu_problem=gpu_problem)
     # What is wrong without the data is said before they are fetched.
     options = kind(datasets=asked, protocol=load_protocol(parsed.protocol), **given, **more)
-    problems = gather(asked, options.label)
-    if problems and parsed.datasets:
-        raise next(iter(problems.values()))
-    missing = {name: _one_line(error) for name, error in problems.items()}
-    for line in missing.values():
+    not_had = gather(asked, options.label)
+    if not_had and parsed.datasets:
+        raise next(iter(not_had.values()))
+    missing = {name: _one_line(error) for name, error in not_had.items()}
+    for line in problems(options, missing):
         print(line, file=sys.stderr, flush=True)
     if len(missing) == len(asked):
         raise DataError("no dataset can be had")
     return replace(options, datasets=[name for name in asked if name not in missing]), missing
+
+
+def problems(options: RunOptions, missing: dict[str, str]) -> list[str]:
+    """Return a line for each thing that a run had to do without, to be said before and after."""
+    return [*filter(None, [options.gpu_problem]), *missing.values()]
 
 
 def run_settings(settings: dict[Path, TableSetting], parsed: argparse.Namespace) -> int:
@@ -176,7 +193,7 @@ def run_settings(settings: dict[Path, TableSetting], parsed: argparse.Namespace)
         print("\n\n".join(result.text for result in results.values()))
         if len(results) > 1 and total is not None:
             print(f"\nAll tables together\n{text_headline(total, covered)}")
-        for line in missing.values():
+        for line in problems(options, missing):
             print(f"\n{line}")
         folders = ", ".join(str(folder) for folder in results)
         print(f"\n{time.monotonic() - start:.0f} s; results in {folders}")
@@ -233,8 +250,7 @@ def fail(error: BaseException) -> int:
 
 def _one_line(error: BaseException) -> str:
     """Return a message in one line; some list what was tried, a line each."""
-    lines = (line.strip() for line in str(error).splitlines())
-    return "; ".join(line for line in lines if line)
+    return one_line(error, between="; ", most=4000)
 
 
 def progress(tasks: list[Task], finished: Iterator[Any]) -> Iterator[Any]:

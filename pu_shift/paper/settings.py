@@ -109,8 +109,5 @@ TABLES = {
     )
 }
 
-# Every π of the tables.
-TABLE_PRIORS = tuple(sorted({block.prior for table in TABLES.values() for block in table.blocks}))
-
 # Only these tables may guide a choice; the appendix shows what it is worth out of sample.
 GUIDES = (1, 2, 3)

@@ -374,7 +374,7 @@ class TrialStore:
         session = {**environment(), "started": _now(), "finished": None, "wall_seconds": 0.0}
         self._run = {**self._info, **session, "trials": None, "earlier_sessions": []}
         if earlier is not None:
-            past = {name: earlier.get(name) for name in ("command", *session)}
+            past = {name: earlier.get(name) for name in ("command", "device", *session)}
             self._run["trials"] = earlier.get("trials")
             self._run["earlier_sessions"] = [*(earlier.get("earlier_sessions") or []), past]
         # What is to be replaced goes when there is something to replace it by.

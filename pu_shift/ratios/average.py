@@ -39,12 +39,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
-from pu_shift._chainer import chainer
 from pu_shift._checks import distinct, shown
 from pu_shift._grids import RATIO_LAMS, assign_folds
 from pu_shift._seeds import Seed, child
+from pu_shift._sklearn import last_step, split_steps
 from pu_shift.bigdata import RowBlocks, in_blocks, survey_of
-from pu_shift.device import to_numpy
+from pu_shift.device import Device, device_of, to_numpy
 from pu_shift.priors import ratio_bounds
 from pu_shift.ratios.kernels import median_distance, row_blocks
 from pu_shift.ratios.ulsif import KLIEP, ULSIF, DensityRatio, GridEdgeWarning
@@ -188,8 +188,8 @@ class PlainRatio:
 
     def __call__(self, X: Any) -> np.ndarray:
         """Return the ratio of each row."""
-        device = chainer.backend.get_device_from_array(self.expansion.coefficients)
-        with chainer.using_device(device):
+        device = device_of(self.expansion.coefficients)
+        with device.use():
             value = to_numpy(self.expansion(device.send((X - self.mean) / self.scale)))
         value = value.astype(np.float64, copy=False) + self.offset
         if not self.exponential:
@@ -400,7 +400,7 @@ class _Fitter:
         options["n_folds"] = min(self.n_folds, *sizes)
         if like is not None:
             options["widths"] = like.expansion.width
-        with warnings.catch_warnings(), chainer.using_device(self.device):
+        with warnings.catch_warnings(), self.device.use():
             warnings.simplefilter("ignore", GridEdgeWarning)
             if item == "ulsif":
                 lams = RATIO_LAMS if like is None else like.expansion.lam
@@ -488,7 +488,7 @@ def fit_average(
     >>> bool(ratio(np.array([[1.0]]))[0] > 1.0 > ratio(np.array([[-2.0]]))[0]), sorted(scores)
     (True, ['linear', 'nystroem'])
     """
-    device = chainer.get_device("@numpy") if device is None else device
+    device = Device() if device is None else device
     fit_params = {} if fit_params is None else fit_params
     fitter, n_folds = _Fitter(device, n_folds, seed), min(n_folds, X_p.shape[0], X_u.shape[0])
     run = Parallel(n_jobs=n_jobs)
@@ -610,16 +610,12 @@ class _Scored(NamedTuple):
 def check_streams(candidates: Mapping[str, Any]) -> None:
     """Refuse a classifier that cannot be trained block by block."""
     for name, item in candidates.items():
-        if not isinstance(item, str) and not hasattr(_last_step(item), "partial_fit"):
+        if not isinstance(item, str) and not hasattr(last_step(item), "partial_fit"):
             raise ValueError(
                 f"estimator {name!r} has no partial_fit and so needs all rows in memory, but X_p "
                 "or X_u comes in blocks: use 'auto', 'ulsif', or a classifier that has it, such as "
                 "SGDClassifier(loss='log_loss'), also at the end of a pipeline"
             )
-
-
-def _last_step(item: Any) -> Any:
-    return item[-1] if isinstance(item, Pipeline) else item
 
 
 def _fit_stream(
@@ -636,10 +632,10 @@ def _fit_stream(
     Steps of a pipeline before the last are fitted to the samples. Returned are the ratio, those
     without a fold, and their values at the scored rows of it.
     """
-    before, X = None, _joined(*samples)[0]
-    if isinstance(item, Pipeline) and len(item) > 1:
-        before = clone(item[:-1]).fit(X)
-    models = [clone(_last_step(item)) for _ in range(n_folds + 1)]
+    before, last = split_steps(item)
+    if before is not None:
+        before = clone(before).fit(_joined(*samples)[0])
+    models = [clone(last) for _ in range(n_folds + 1)]
     rng = np.random.default_rng(seed)
     for (rows_p, folds_p), (rows_u, folds_u) in _paired(X_p, X_u, scored):
         X, is_p = _joined(rows_p, rows_u)

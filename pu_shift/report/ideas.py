@@ -14,7 +14,7 @@ from scipy.stats import gaussian_kde
 from pu_shift.data.sampling import Draw, draw
 from pu_shift.paper.methods import fit_method
 from pu_shift.paper.protocol import Protocol
-from pu_shift.paper.runner import dataset_protocol, open_dataset
+from pu_shift.paper.runner import open_dataset
 from pu_shift.paper.settings import METHODS
 
 DATASET = "banana"
@@ -63,7 +63,6 @@ def banana_surfaces(
         values = on_grid(gaussian_kde(dataset.X[dataset.y == label].T)(points.T))
         return values / values.max()
 
-    protocol = dataset_protocol(protocol, DATASET, None, prior, seed)
     training = sample(prior)
     fitted: dict[str, dict[float, Any]] = {
         method: fit_method(protocol, method, training, prior, GIVEN_PRIORS) for method in METHODS

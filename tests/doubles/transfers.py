@@ -24,7 +24,7 @@ def main():
     task = Task("banana", None, 0.3, 0, BLOCKS, METHODS)
     # λ far apart, so that rounding cannot decide between two of them.
     lams = (0.0, 10.0)
-    protocol = Protocol(n_steps=10, n_batches=2, lin_lams=lams, ker_lams=lams)
+    protocol = Protocol(n_steps=10, n_batches=2, risk_lams=lams)
     results = [run_task(task, protocol, 0, gpu) for gpu in (-1, 0)]
     for row in (row for rows in results for row in rows):
         del row["seconds"]

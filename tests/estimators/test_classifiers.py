@@ -28,16 +28,17 @@ from pu_shift import (
 from pu_shift._chainer import chainer
 from pu_shift.device import DeviceError
 from pu_shift.estimators.classifiers import (
-    SURROGATES,
     FallbackWarning,
     LabelWarning,
     NonConvexWarning,
     _zero_one_risk,
 )
-from pu_shift.estimators.cross_validation import surrogate_scorer, zero_one_scorer
+from pu_shift.estimators.cross_validation import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.files.models import load_model, save_model
+from pu_shift.losses import LOSSES, Loss, surrogates
 from pu_shift.ratios.ulsif import GridEdgeWarning
 from tests.mixtures import mixture, posterior, pu_samples
+from tests.networks import made
 
 PRIOR = 0.3
 X_P, X_U = pu_samples(400, 1600, PRIOR)
@@ -164,7 +165,7 @@ def test_the_usual_labels_need_no_warning(labels):
     DensityRatioClassifier(0.5).fit(X, np.repeat(labels, 20))
 
 
-@pytest.mark.parametrize("model", [None, MLP(1, 4, 1)])
+@pytest.mark.parametrize("model", [None, made(MLP, 1, 4, 1)])
 def test_a_fit_that_fails_leaves_the_last_one_as_it_was(model):
     classifier = RiskMinimizationClassifier(PRIOR, 0.1, model=model, n_steps=20, safe=False)
     before = classifier.fit_pu(X_P, X_U).predict_proba(GRID)
@@ -328,7 +329,7 @@ def test_a_changed_direction_asks_for_a_fit(ratio):
         changed.predict(GRID)
 
 
-@pytest.mark.parametrize("loss", SURROGATES)
+@pytest.mark.parametrize("loss", surrogates())
 @pytest.mark.parametrize("correction", [None, "ascent"])
 @pytest.mark.parametrize("basis", ["linear", "gaussian"])
 def test_risk_minimisers_come_near_the_bayes_classifier(loss, correction, basis):
@@ -345,6 +346,47 @@ def test_risk_minimisers_come_near_the_bayes_classifier(loss, correction, basis)
     if loss == "logistic" or basis == "gaussian":
         # A line cannot follow the posterior's S; a sigmoid or a kernel can.
         assert np.mean(np.abs(proba - posterior(X, 0.6))) < 0.12
+
+
+class _SteepLogistic(Loss):
+    """log(1 + exp(−3z)): its posterior is 1/(1 + exp(−3g))."""
+
+    name = "steep_logistic"
+
+    def _value(self, xp, z):
+        return LOSSES["logistic"].value(3.0 * z)
+
+    def _derivative(self, xp, z):
+        return 3.0 * LOSSES["logistic"].derivative(3.0 * z)
+
+
+class _Hinge(Loss):
+    """max(0, 1 − z), which determines only the sign of q − ½."""
+
+    name = "hinge"
+
+    def _value(self, xp, z):
+        return xp.clip(1.0 - z, 0.0, xp.inf)
+
+    def _derivative(self, xp, z):
+        return -xp.astype(z < 1.0, z.dtype)
+
+
+@pytest.mark.parametrize("loss", [_SteepLogistic(), _Hinge()], ids=repr)
+def test_a_new_loss_has_right_probabilities_and_the_right_constant(loss, monkeypatch):
+    monkeypatch.setitem(LOSSES, loss.name, loss)
+    classifier = RiskMinimizationClassifier(PRIOR, 0.6, loss=loss.name, **FAST).fit_pu(X_P, X_U)
+    X, _ = mixture(4000, 0.6, np.random.default_rng(2))
+    found = classifier.predict_proba(X)[:, 1]
+    assert np.mean(np.abs(found - posterior(X, 0.6))) < (0.05 if loss.is_proper else 0.12)
+    # P and U are the same: no model is better than the constant, whose posterior is π′.
+    with pytest.warns(FallbackWarning):
+        constant = RiskMinimizationClassifier(0.1, loss=loss.name, **FAST).fit_pu(X_U, X_U)
+    np.testing.assert_allclose(constant.predict_proba(GRID)[:, 1], 0.1, rtol=1e-6)
+    held_out = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
+    ratio = DensityRatioClassifier(PRIOR, 0.6, widths=1.0, lams=0.1).fit_pu(X_P, X_U)
+    # The scorer turns posteriors into scores on the scale of the loss.
+    assert -0.5 < PURiskScorer(loss.name)(ratio, *held_out) <= 0.0
 
 
 @pytest.mark.parametrize("loss", ["logistic", "double_hinge"])
@@ -397,6 +439,30 @@ def test_the_search_takes_the_candidate_of_least_held_out_risk():
     assert by_error.width_ == 1.0
 
 
+def test_the_width_may_be_the_one_that_the_density_ratio_takes():
+    shared = {"widths": [1.0, 2.0, 3.0, 5.0, 8.0, 16.0], "n_folds": 4, "random_state": 3}
+    ratio = DensityRatioClassifier(PRIOR, estimator="ulsif", n_centers=100, lams=1e-2, **shared)
+    width = ratio.fit_pu(X_P, X_U).ratio_.width
+    classifier = RiskMinimizationClassifier(
+        PRIOR, basis="gaussian", width_rule="ulsif", lams=0.0, n_steps=50, **shared
+    )
+    fitted = classifier.fit_pu(X_P, X_U)
+    assert fitted.width_ == width
+    assert {one.width_ for one in fitted.fit_many(X_P, X_U, [{}, {"test_prior": 0.9}])} == {width}
+    alone = clone(classifier).set_params(widths=width, width_rule="risk").fit_pu(X_P, X_U)
+    np.testing.assert_array_equal(fitted.decision_function(GRID), alone.decision_function(GRID))
+    assert clone(classifier).set_params(width_rule="risk").fit_pu(X_P, X_U).width_ != width
+
+
+@pytest.mark.parametrize(("d", "expected"), [(2, 50), (60, 60)])
+def test_there_may_be_as_many_centres_as_features(d, expected):
+    X = np.random.default_rng(0).normal(size=(200, d))
+    classifier = RiskMinimizationClassifier(
+        PRIOR, basis="gaussian", n_centers="features", widths=9.0, lams=0.0, n_steps=1, safe=False
+    )
+    assert len(classifier.fit_pu(X[:90], X[90:]).model_.centers) == expected
+
+
 def test_a_prior_that_is_not_given_is_estimated():
     P, U = pu_samples(300, 1200, 0.4, seed=3, gap=4.0)
     ratio = DensityRatioClassifier(**RATIO)
@@ -421,7 +487,7 @@ MANY = [Condition(PRIOR, 0.6), Condition(PRIOR, 0.3, 0.2), {"test_prior": 0.8}]
         {"loss": "double_hinge", "n_batches": 3},
         {"basis": "gaussian", "n_centers": 8, "width_factors": [0.5, 1.0]},
         {"loss": "logistic", "correction": "ascent", "criterion": "zero_one"},
-        {"model": MLP(1, 4, 1)},
+        {"model": made(MLP, 1, 4, 1)},
     ],
 )
 def test_fit_many_is_a_fit_for_each_condition(options):
@@ -477,7 +543,7 @@ class Deep(chainer.Chain):
         return self.second(chainer.functions.tanh(self.first(x)))
 
 
-@pytest.mark.parametrize("model", [MLP(1, 16, 1), Deep()])
+@pytest.mark.parametrize("model", [made(MLP, 1, 16, 1), made(Deep)])
 @pytest.mark.parametrize(("correction", "alpha"), [(None, 0.5), ("ascent", 0.3)])
 def test_networks_are_trained_by_the_same_estimator(model, correction, alpha):
     before = [parameter.array.copy() for parameter in model.params()]
@@ -537,6 +603,7 @@ def test_the_network_must_give_one_score_per_row_and_one_lam():
         ),
         (RiskMinimizationClassifier(0.5, scaling="minmax"), "scaling must be one of 'auto'"),
         (RiskMinimizationClassifier(0.5, criterion="auc"), "criterion must be one of"),
+        (RiskMinimizationClassifier(0.5, width_rule="own"), "width_rule must be one of 'risk'"),
         (RiskMinimizationClassifier(0.5, lams=-1.0), "lams must be finite numbers >= 0"),
         (RiskMinimizationClassifier(0.5, basis="gaussian", widths=[0]), "widths must be finite"),
     ],

@@ -2,12 +2,16 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from protocol_search import ablation as search
+from protocol_search import short_list
 
 from pu_shift.paper.protocol import Protocol, load_protocol
 from pu_shift.paper.settings import BLOCK, METHODS
+
+CHOSEN = "max(50, d) centres, 500 steps"
 
 
 def frame(deltas, consistent, method="DH-Lin"):
@@ -107,3 +111,18 @@ def test_variant_is_run_with_its_change(tmp_path):
 def test_bad_trials(tmp_path):
     with pytest.raises(ValueError, match="trials must be an integer >= 1"):
         search.run_variant(search.VARIANTS[0], tmp_path, 0)
+
+
+def test_the_protocol_is_an_entry_of_the_short_list():
+    (chosen,) = (
+        entry
+        for entry in short_list.ENTRIES
+        if (entry.name, entry.width, entry.glance) == (CHOSEN, "uLSIF", False)
+    )
+    estimator = Protocol().estimator("DH-Ker", prior=0.3)
+    assert (estimator.n_steps, estimator.lams) == (chosen.n_steps, chosen.lams)
+    assert (estimator.width_rule, estimator.width_factors) == ("ulsif", tuple(short_list.WIDTHS))
+    for d in (2, 784):
+        X = np.random.default_rng(0).normal(size=(900, d))
+        fitted = estimator.set_params(n_steps=1).fit_pu(X[:450], X[450:])
+        assert len(fitted.model_.centers) == chosen.n_centers(d)

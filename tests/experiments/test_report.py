@@ -142,7 +142,7 @@ def test_the_protocol_of_the_run_makes_the_surfaces(folder, tmp_path, few_surfac
         ({"versions": ["numpy"]}, r"versions must be a dict, got \['numpy'\]"),
         ({"versions": "1.0"}, "versions must be a dict, got '1.0'"),
         ({"protocol": {"n_p": "many"}}, "n_p must be .*"),
-        ({"protocol": {"lin_lams": None}}, "lin_lams must be .*"),
+        ({"protocol": {"risk_lams": None}}, "risk_lams must be .*"),
         ({"protocol": {"learning_rate": 10**400}}, "int too large to convert to float"),
         ({"protocol": {"counts": {}}}, "counts must be .*"),
         ({"protocol": {"of_old": float("nan")}}, "was not written by pu-shift"),

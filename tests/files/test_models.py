@@ -16,6 +16,7 @@ from pu_shift.files import models
 from pu_shift.files.models import ModelFileError, load_model, save_model
 from pu_shift.files.preparation import TablePreparation
 from tests.mixtures import pu_samples
+from tests.networks import made
 
 X_P, X_U = pu_samples(60, 120, 0.4, d=3)
 X, Y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [60, 120])
@@ -30,7 +31,7 @@ MODELS = {
         0.4, basis="gaussian", loss="double_hinge", n_steps=20, n_centers=np.int64(9), safe=False
     ),
     "network": RiskMinimizationClassifier(
-        0.4, correction="ascent", loss="logistic", model=MLP(3, 5, 2), n_steps=20, safe=False
+        0.4, correction="ascent", loss="logistic", model=made(MLP, 3, 5, 2), n_steps=20, safe=False
     ),
 }
 

@@ -18,6 +18,7 @@ from pu_shift.files import predictions
 from pu_shift.files.models import load_model
 from pu_shift.files.parquet import ParquetRows, is_parquet
 from tests.mixtures import mixture, pu_samples
+from tests.networks import needs_chainer
 from tests.paper.engine import ROOT, Cluster
 
 pa = pytest.importorskip("pyarrow")
@@ -84,7 +85,7 @@ def run(folder, capsys, monkeypatch):
     [
         ("data.csv", "data.parquet", FIT),
         ("data.csv", "months", f"{FIT} --drop month --basis gaussian"),
-        ("data.csv", "data.parquet", f"{FIT} --method risk"),
+        pytest.param("data.csv", "data.parquet", f"{FIT} --method risk", marks=needs_chainer),
         ("data.csv", "data.parquet", "--label labelled --drop id"),
         ("p.csv u.csv", "p.parquet u.parquet", "--prior 0.3 --no-scale"),
         ("words.csv", "words.parquet", f"{FIT} --prepare"),
@@ -221,7 +222,7 @@ def test_without_pyarrow_parquet_is_refused(run, monkeypatch):
     status, _, errors = run("predict m.npz new.parquet")
     assert (status, errors) == (
         2,
-        "error: data: Parquet needs pyarrow: pip install 'pu-shift[parquet]'\n",
+        "error: data: Parquet needs pyarrow: pip install '.[parquet]' in a clone\n",
     )
 
 

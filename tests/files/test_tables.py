@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pu_shift.data import DataError
-from pu_shift.files import tables
+from pu_shift.files import unpacking
 from pu_shift.files.tables import CellError, column_names, read_blocks, read_csv
 from tests.data import tiny
 
@@ -204,7 +204,7 @@ BOMBS = {
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip"])
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_bomb_takes_little_memory(tmp_path, monkeypatch, suffix, kind):
-    monkeypatch.setattr(tables, "UNPACKED_FLOOR", 1 << 20)
+    monkeypatch.setattr(unpacking, "UNPACKED_FLOOR", 1 << 20)
     pack = tiny.COMPRESS.get(suffix, lambda content: tiny.zipped({"a.csv": content}))
     path = tmp_path / "a.csv"
     path.write_bytes(pack(BOMBS[kind]))
@@ -217,7 +217,7 @@ def test_a_bomb_takes_little_memory(tmp_path, monkeypatch, suffix, kind):
 
 
 def test_what_is_unpacked_is_held_against_what_was_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "UNPACKED_FLOOR", 1 << 20)
+    monkeypatch.setattr(unpacking, "UNPACKED_FLOOR", 1 << 20)
     path = tmp_path / "a.csv.bz2"
     noise = b"".join(b"%.17f\n" % value for value in np.random.default_rng(0).random(1_000))
     equal = b"0\n" * (1 << 20)

@@ -25,7 +25,5 @@ def device(gpu):
 @pytest.fixture
 def on(device):
     """Make the device the current one, as the estimators and the runner do."""
-    from pu_shift._chainer import chainer
-
-    with chainer.using_device(device):
+    with device.use():
         yield device

@@ -25,13 +25,11 @@ FAST = {
     "n_centers": 30,
     "ker_centers": 30,
     "width_factors": [0.5, 1.0],
-    "ker_width_factors": [0.5, 1.0],
     "ratio_lams": [0.1, 1.0],
     "learning_rate": 1e-2,
     "n_batches": 2,
     "n_steps": 20,
-    "lin_lams": [0.0, 0.1],
-    "ker_lams": [0.0, 0.1],
+    "risk_lams": [0.0, 0.1],
 }
 # The same with more steps, so that a run lasts long enough to be stopped in its middle.
 SLOW = {**FAST, "n_steps": 150}

@@ -88,6 +88,5 @@ def small_surfaces():
         n_centers=30,
         n_folds=2,
         n_steps=60,
-        lin_lams=(0.0,),
     )
     return banana_surfaces(protocol, size=25)

@@ -1,7 +1,6 @@
 """The paper's methods are the estimators that ship, with the protocol's arguments."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,13 +24,11 @@ PROTOCOL = Protocol(
     n_centers=20,
     ker_centers=20,
     width_factors=(0.5, 1.0),
-    ker_width_factors=(0.5, 1.0),
     ratio_lams=(1e-2, 1e-1, 1.0),
     learning_rate=2e-2,
     n_batches=2,
     n_steps=30,
-    lin_lams=(0.0, 0.3),
-    ker_lams=(0.0, 0.3),
+    risk_lams=(0.0, 0.3),
 )
 
 
@@ -116,7 +113,10 @@ def test_the_protocol_supplies_the_arguments_of_the_estimator(method):
         "loss": {"DH": "double_hinge", "Sq": "squared"}[method[:2]],
         "basis": "gaussian" if kernel else "linear",
         "correction": "max",
-        "lams": default.ker_lams if kernel else default.lin_lams,
+        "n_centers": default.ker_centers,
+        "width_factors": default.width_factors,
+        "width_rule": "ulsif",
+        "lams": default.risk_lams,
         "n_steps": default.n_steps,
         "n_batches": 5,
         "learning_rate": 1e-3,
@@ -212,46 +212,3 @@ def test_every_method_comes_near_the_bayes_classifier_of_two_gaussians(method):
     # log p(+1|x)/p(−1|x) is linear: 2μᵀx + log(π/(1 − π)).
     best = np.mean((2 * 1.2 * test_rows.sum(axis=1) + np.log(0.4 / 0.6) > 0) == (truth > 0))
     assert model.score(test_rows, truth) > best - 0.15
-
-
-def samples(count):
-    for seed in range(count):
-        P, U, _ = rows(40, 90, np.random.default_rng(seed))
-        yield Draw(P, U, np.zeros(90), {}, child(seed))
-
-
-@pytest.mark.parametrize("count", [3, 4, 7])
-def test_the_width_of_the_ker_models_is_the_best_on_most_training_sets(count):
-    factors, lams = (0.2, 5.0, 1.0), (1e-3, 1e-1)
-    votes = []
-    for sample in samples(count):
-        doubles = sample.positives.astype(float), sample.unlabeled.astype(float)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ratio = ULSIF(
-                *doubles,
-                n_centers=20,
-                width_factors=factors,
-                lams=lams,
-                n_folds=3,
-                seed=sample.seed,
-            )
-        votes.append(factors[ratio.scores.min(axis=1).argmin()])
-    most = max(map(votes.count, factors))
-    expected = max(factor for factor in factors if votes.count(factor) == most)
-    protocol = replace(PROTOCOL, ker_width_factors=factors, ker_lams=lams)
-    settled = replace(protocol, ker_width_factors=(expected,))
-    assert protocol.with_ker_width(samples(count)) == settled
-    assert len(set(votes)) > 1  # else a single training set would do
-
-
-def test_of_a_tie_the_wider_width_wins(monkeypatch):
-    scores = iter([[0.0, 1.0], [1.0, 0.0]])
-    monkeypatch.setattr(Protocol, "ratio_scores", lambda *_: np.array(next(scores)))
-    protocol = replace(PROTOCOL, ker_width_factors=(0.5, 1.0))
-    assert protocol.with_ker_width(samples(2)).ker_width_factors == (1.0,)
-
-
-def test_a_single_width_of_the_ker_models_is_kept():
-    one = replace(PROTOCOL, ker_width_factors=(0.7,))
-    assert one.with_ker_width([]) == one

@@ -26,7 +26,6 @@ from pu_shift.paper.settings import CELL, METHODS, TABLES, TRIAL, Block, TableSe
 from pu_shift.paper.settings import DATASETS as ALL_DATASETS
 from pu_shift.paper.store import IDENTITY, StoreError, TrialStore
 from pu_shift.paper.workers import WorkerError, in_parallel
-from pu_shift.ratios.kernels import median_distance
 from tests import stand_ins
 from tests.paper.engine import (
     DATASETS,
@@ -151,12 +150,11 @@ class TestTask:
             (method, block.given_prior) for method in METHODS for block in self.TASK.blocks
         ]
         sample = draw(data.load("banana"), 0.3, [0.5, 0.7], 100, 300, 100, 4, 1, PROTOCOL.counts)
-        protocol = runner.dataset_protocol(PROTOCOL, "banana", None, 0.3, 4)
         with threadpool_limits(1):
             for row in found:
                 assert (row["dataset"], row["trial"], row["prior"]) == ("banana", 1, 0.3)
                 # Both given priors, because one alone would be another stack.
-                fitted = fit_method(protocol, row["method"], sample, 0.3, [0.3, 0.6])
+                fitted = fit_method(PROTOCOL, row["method"], sample, 0.3, [0.3, 0.6])
                 model = fitted[row["given_prior"]]
                 X, y = sample.tests[row["test_prior"]]
                 assert row["accuracy"] == pytest.approx(100 * np.mean(model.predict(X) == y))
@@ -257,7 +255,7 @@ class TestRun:
         trials = rows(reference[0])
         ratio, kernel = (trials["method"].str.contains(text) for text in ("uLSIF", "Ker"))
         assert trials.loc[ratio, "lam"].isin(FAST["ratio_lams"]).all()
-        assert trials.loc[~ratio, "lam"].isin(FAST["lin_lams"]).all()
+        assert trials.loc[~ratio, "lam"].isin(FAST["risk_lams"]).all()
         assert trials.loc[~ratio, "step"].eq(20).all()
         assert trials.loc[ratio, "step"].isna().all()
         assert trials["width"].notna().equals(ratio | kernel)
@@ -622,33 +620,3 @@ def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd, monkeypat
             )
     assert 0 < len(rows(tmp_path / "out")) < 8
     assert capfd.readouterr().err == "", "Dask's tracebacks"
-
-
-def test_the_ker_models_have_one_width_on_a_dataset_whatever_the_trial_and_prior():
-    settled = {
-        runner.dataset_protocol(PROTOCOL, "banana", None, prior, seed=3) for prior in (0.3, 0.7)
-    }
-    (protocol,) = settled
-    assert len(protocol.ker_width_factors) == 1
-    medians = []
-    for prior, trial in ((0.3, 0), (0.3, 5), (0.7, 1)):
-        block = Block(prior, 0.5, 0.5)
-        (row,) = run_task(Task("banana", None, prior, trial, (block,), ("Sq-Ker",)), PROTOCOL, 3)
-        sample = runner.draw_set(open_dataset("banana"), prior, [], trial, PROTOCOL, 3)
-        median = median_distance(np.concatenate([sample.positives, sample.unlabeled]))
-        medians.append(row["width"] / median)
-    np.testing.assert_allclose(medians, protocol.ker_width_factors[0], rtol=1e-5)
-
-
-def test_on_a_file_of_ones_own_the_width_is_chosen_at_its_own_prior(tmp_path, monkeypatch):
-    asked = []
-
-    def record(rows, prior, tests, trial, *arguments):
-        asked.append((prior, trial))
-        return draw_set(rows, prior, tests, trial, *arguments)
-
-    draw_set = runner.draw_set
-    monkeypatch.setattr(runner, "draw_set", record)
-    path = str(write_table(tmp_path / "mine.csv"))
-    runner.dataset_protocol(PROTOCOL, path, KIND, 0.4, 0)
-    assert asked == [(0.4, trial) for trial in range(10)]

@@ -1,3 +1,4 @@
+import ast
 import contextlib
 import errno
 import fcntl
@@ -100,10 +101,24 @@ def test_bad_options_are_one_line_errors(one_table, tmp_path, capsys, changes, m
     assert not (tmp_path / "out").exists()
 
 
-def test_without_cupy_a_gpu_is_a_one_line_error(one_table, capsys, monkeypatch):
+def test_without_a_gpu_the_cpu_is_used_and_the_run_says_so(
+    one_table, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert table_main(1, [*one_table, "--gpu", "0"]) == 2
-    assert_one_line(capsys, "gpu 0 needs CuPy.*--gpu -1")
+    assert table_main(1, [*one_table, "--gpu", "0"]) == 0
+    captured = capsys.readouterr()
+    line = captured.err.splitlines()[0]
+    assert re.fullmatch(r"gpu 0 needs CuPy, which cannot be .*: the CPU is used", line)
+    table, _, after = captured.out.partition(line)
+    assert "Table 1" in table
+    assert "results in" in after
+    run = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+    assert run["device"] == {"asked": "@cupy:0", "used": "@numpy"}
+    # The trials are those of a run on the CPU, which goes on from them.
+    assert table_main(1, one_table) == 0
+    run = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+    assert run["device"] == {"asked": "@numpy", "used": "@numpy"}
+    assert run["earlier_sessions"][0]["device"]["asked"] == "@cupy:0"
 
 
 @pytest.mark.parametrize(
@@ -543,3 +558,43 @@ def test_the_script_of_all_tables_exits_with_the_status_of_its_command(monkeypat
     with pytest.raises(SystemExit) as caught:
         runpy.run_path(str(ROOT / "experiments" / "all_tables.py"), run_name="__main__")
     assert caught.value.code == 17
+
+
+SCRIPTS = sorted(
+    path
+    for path in (ROOT / "experiments").rglob("*.py")
+    if "__main__" in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_every_script_answers_ctrl_c_before_it_imports_anything_else(script):
+    body = ast.parse(script.read_text(encoding="utf-8")).body
+    named = [
+        node
+        for node in body
+        if not (
+            isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == "__future__"
+        )
+    ]
+    first = [ast.unparse(node) for node in named[1:3]]
+    assert first == [
+        "from pu_shift_start import answer_interrupts",
+        "answer_interrupts(__name__)",
+    ]
+
+
+@pytest.mark.parametrize("place", ["pu_shift", "pandas", "chainer", "pu_shift.paper.runner"])
+def test_ctrl_c_during_the_imports_of_a_script_prints_no_traceback(place):
+    code = f"""
+import runpy, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {place!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["table1.py", "--help"]
+runpy.run_path({str(ROOT / "experiments" / "table1.py")!r}, run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")

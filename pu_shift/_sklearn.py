@@ -1,0 +1,36 @@
+"""What several modules need of scikit-learn: a scaler of two samples, the steps of a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+
+def fit_scaler(*samples: Any) -> StandardScaler:
+    """Return a ``StandardScaler`` fitted to the rows of all samples; it ignores missing values."""
+    return StandardScaler().fit(np.concatenate(samples))
+
+
+def restore_scaler(mean: np.ndarray, scale: np.ndarray, n_rows: int | None = None) -> Any:
+    """Return a fitted ``StandardScaler`` of known mean and standard deviation."""
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_, scaler.var_ = mean, scale, scale**2
+    scaler.n_features_in_ = len(mean)
+    if n_rows is not None:
+        scaler.n_samples_seen_ = n_rows
+    return scaler
+
+
+def split_steps(estimator: Any) -> tuple[Any, Any]:
+    """Return the transformers of a pipeline (``None`` without any) and its last step."""
+    if not isinstance(estimator, Pipeline):
+        return None, estimator
+    return (estimator[:-1] if len(estimator) > 1 else None), estimator[-1]
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline; another estimator is returned as it is."""
+    return split_steps(estimator)[1]
