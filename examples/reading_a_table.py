@@ -15,7 +15,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 from pu_shift.paper.compare import headline, load_paper_table
-from pu_shift.paper.style import method_colour
+from pu_shift.paper.figures import method_colour
 from pu_shift.report.results import read_results
 
 printed = load_paper_table(1)

@@ -1,16 +1,13 @@
 """Results replace a file whole or not at all."""
 
 import os
-import signal
 import stat
-import subprocess
-import sys
 import threading
 
 import pytest
 
-from pu_shift import _files
-from pu_shift._files import leftovers, open_regular, read_regular, replacing
+from pu_shift._files import leftovers, replacing
+from tests.paper.engine import killed_at
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
@@ -90,50 +87,19 @@ def test_the_file_is_synced_before_the_rename_and_the_folder_after(tmp_path, mon
     assert seen == ["file", "rename", "folder"]
 
 
-@pytest.mark.parametrize("mode", ["rb", "a+b"])
-@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder", "device"])
-def test_only_regular_files_are_opened(tmp_path, kind, mode):
-    path = tmp_path / "run.json"
-    (tmp_path / "other").write_text("mine", encoding="utf-8")
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    elif kind != "device":
-        path.symlink_to(tmp_path / ("other" if kind == "link" else "absent"))
-    with pytest.raises(OSError, match=r"is not a regular file|Is a directory"):
-        open_regular("/dev/null" if kind == "device" else path, mode)
-    assert (tmp_path / "other").read_text(encoding="utf-8") == "mine"
-    assert not (tmp_path / "absent").exists()
-
-
-def test_a_regular_file_is_read(tmp_path):
-    (tmp_path / "a").write_bytes(b"1")
-    assert read_regular(tmp_path / "a") == b"1"
-    with pytest.raises(FileNotFoundError):
-        read_regular(tmp_path / "b")
-
-
-# The module alone: the package would take its time.
-KILLED = """
-import runpy, sys
-with runpy.run_path(sys.argv[1])["replacing"](sys.argv[2]) as file:
-    file.write("new")
-"""
-
-
 def test_a_kill_before_any_step_leaves_the_old_or_the_new_file(tmp_path):
     path, seen = tmp_path / "out", []
-    for number in range(1, 6):
+
+    def write():
+        with replacing(path) as file:
+            file.write("new")
+
+    for step in range(1, 5):
         path.write_text("old", encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, _files.__file__, str(path)],
-            env={**os.environ, _files.KILL_AT: str(number)},
-            check=False,
-        )
+        killed = killed_at(step, write)
         for left in leftovers(tmp_path):
             left.unlink()
         assert os.listdir(tmp_path) == ["out"]
-        seen.append((done.returncode, path.read_text(encoding="utf-8")))
-    killed = -signal.SIGKILL
-    assert seen == [*[(killed, "old")] * 3, (killed, "new"), (0, "new")]
+        seen.append((killed, path.read_text(encoding="utf-8")))
+    # Before the content is safe, before the new name, and before the name is safe.
+    assert seen == [(True, "old"), (True, "old"), (True, "new"), (False, "new")]

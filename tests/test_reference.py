@@ -13,11 +13,11 @@ from robustness import STUDY as ROBUSTNESS
 from studies import study_main
 
 from pu_shift.paper.compare import load_paper_table
-from pu_shift.paper.outputs import write_outputs
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.runner import Task, run_task
 from pu_shift.paper.settings import CELL, DATASETS, GUIDES, TABLES
 from pu_shift.paper.store import read_trials
+from pu_shift.paper.tables import write_outputs
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"

@@ -2,7 +2,7 @@
 """Hurt runs on purpose, let them go on, and count what they survive.
 
 Each kind of fault is tried many times, at moments and places that a seed
-decides; kills also before every single write and rename of ours. A try is
+decides. A try is
 survived when no trial that had finished is lost, the final trials equal those
 of an undisturbed run row for row (but for the seconds), and whatever failed on
 the way said so in one line. Exit status 1 if any try is lost.
@@ -17,7 +17,6 @@ import contextlib
 import ctypes
 import errno
 import io
-import itertools
 import json
 import os
 import resource
@@ -27,8 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -38,24 +36,15 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pu_shift import _cluster, data
-from pu_shift._files import KILL_AT
+from pu_shift import data
 from pu_shift.data import registry
 from pu_shift.paper import runner
 from pu_shift.paper.scripts import table_main
-from pu_shift.paper.store import OUTPUTS, StoreError
+from pu_shift.paper.store import StoreError
 from tests import stand_ins
 from tests.paper.engine import FAST, SLOW, Cluster, rows, start, wait_for, write_table
 
-TMPFS_BYTES = 4 << 20
 METHODS = ("p/u uLSIF", "Sq-Lin")
-# Put on the path of a run, this makes every look at its clock an earlier time.
-BACKWARD_CLOCK = """
-import itertools, os, time
-start, looks = float(os.environ["CHAOS_CLOCK"]), itertools.count()
-time.time = lambda: start - 7.0 * next(looks)
-time.time_ns = lambda: int(1e9 * time.time())
-"""
 
 Tries = Iterator[str]  # what was lost in each try; empty if nothing
 
@@ -182,33 +171,7 @@ def kills(bench: Bench, count: int) -> Tries:
 
 
 def full_disks(bench: Bench, count: int) -> Tries:
-    """Let the disk be full after a random number of bytes, make room, resume."""
-    disk = bench.folder / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(disk)]
-    if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode:
-        yield from file_size_limits(bench, count)
-        return
-    try:
-        needed = sum(file.stat().st_blocks * 512 for file in bench.whole.rglob("*"))
-        for number in range(count):
-            free = int(bench.rng.integers(0, needed))
-            room = os.statvfs(disk)
-            (disk / "filler").write_bytes(b"\0" * (room.f_bavail * room.f_bsize - free))
-            out = disk / f"run{number}"
-            status, errors = ended(bench.start(out))
-            about = os.strerror(errno.ENOSPC)
-            problem = not_one_line(status, errors, about) if status else bench.lost(out)
-            before = finished(out)
-            (disk / "filler").unlink()
-            yield problem or bench.lost(out, before) or bench.resumed(out)
-            shutil.rmtree(out)
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-def file_size_limits(bench: Bench, count: int) -> Tries:
-    """Limit the size of files, for who may not mount: it fails in the same calls."""
+    """Limit the size of files, which fails in the same calls as a full disk, lift it, resume."""
     largest = max(file.stat().st_size for file in bench.whole.rglob("*"))
     for _ in range(count):
         out = bench.new_folder()
@@ -239,11 +202,10 @@ def read_only(bench: Bench, count: int) -> Tries:
         what, mode = (
             (out, 0o555),
             (out / "sets", 0o555),
-            (out / ".lock", 0o444),
             (bench.protocol, 0o000),
             (next((out / "sets").iterdir()), 0o000),
             (out / "run.json", 0o000),
-        )[number % 6]
+        )[number % 5]
         what.chmod(mode)
         status, errors = ended(bench.start(out, preexec_fn=obey_permissions))
         problem = not_one_line(status, errors, os.strerror(errno.EACCES))
@@ -319,14 +281,9 @@ def corrupt_trials(bench: Bench, count: int) -> Tries:
     run_here(bench, out, str(bench.rows))
     truth = finished(out)
     files = {path: path.read_bytes() for path in (out / "sets").iterdir()}
-    alone = (out / "trials.csv").read_bytes()
     for number in range(count):
         path = sorted(files)[number % len(files)]
-        if number % 3 == 2:  # as in a folder that is kept under version control
-            path = out / "trials.csv"
-            for other in files:
-                other.unlink()
-        path.write_bytes(damage(files.get(path, alone), bench.rng))
+        path.write_bytes(damage(files[path], bench.rng))
         problem = ""
         with contextlib.suppress(StoreError):
             problem = "a changed number was read" if finished(out) != truth else ""
@@ -338,90 +295,6 @@ def corrupt_trials(bench: Bench, count: int) -> Tries:
         yield problem or errors or ("" if finished(out) == truth else "the trials differ")
         for other, content in files.items():
             other.write_bytes(content)
-        (out / "sets" / "earlier.json").unlink(missing_ok=True)
-
-
-def forked(run: Callable[[], int]) -> int:
-    """Start a copy of this process that runs a function; return its id."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
-        child = os.fork()
-    if child == 0:
-        os._exit(run())
-    return child
-
-
-def killed_at(step: int, bench: Bench, out: Path, *more: object) -> bool:
-    """Run a small table in a process that kills itself before a step on the disk."""
-
-    def run() -> int:
-        os.environ[KILL_AT] = str(step)
-        return run_here(bench, out, str(bench.rows), *more)[0]
-
-    status = os.waitstatus_to_exitcode(os.waitpid(forked(run), 0)[1])
-    if status not in (0, -signal.SIGKILL):
-        raise SystemExit(f"a run that was to be killed at step {step} ended with {status}")
-    return status != 0
-
-
-def kills_at_writes(bench: Bench, count: int) -> Tries:
-    """Kill a run before every write, rename and removal of ours, each of them once, and resume.
-
-    A new run, one that goes on from a trials.csv alone, and one with --fresh.
-    """
-    whole, begun, other = (bench.new_folder() for _ in range(3))
-    run_here(bench, whole, str(bench.rows))
-    run_here(bench, begun, str(bench.rows), "--trials", 1)
-    shutil.rmtree(begun / "sets")
-    run_here(bench, other, str(bench.rows), "--seed", 1)
-    truth = finished(whole)
-    for name, source, options in (
-        ("new", None, ()),
-        ("resumed", begun, ()),
-        ("fresh", other, ("--fresh",)),
-    ):
-        for step in range(1, count + 1):
-            out = bench.new_folder()
-            if source is not None:
-                shutil.copytree(source, out)
-            before = set() if options else finished(out)
-            if not killed_at(step, bench, out, *options):
-                shutil.rmtree(out)
-                break
-            problem = "a trial is lost" if before - finished(out) else ""
-            status, errors = run_here(bench, out, str(bench.rows), *options)
-            problem = problem or errors or (f"status {status}" if status else "")
-            if list(out.rglob("*.tmp")):
-                problem = problem or "a temporary file is left"
-            if not problem and finished(out) != truth:
-                problem = "the trials differ"
-            yield problem and f"{name} run, step {step}: {problem}"
-            shutil.rmtree(out)
-
-
-def links_and_pipes(bench: Bench, count: int) -> Tries:
-    """Put links to another file, and pipes, in the places of ours; nothing else may change."""
-    outside = bench.folder / "outside"
-    outside.mkdir()
-    precious = outside / "precious.json"
-    places = [*(name for name in OUTPUTS if name != "figure.png"), ".lock", "sets", "a set"]
-    for kind, place in list(itertools.product(("link", "pipe"), places))[:count]:
-        precious.write_text("precious", encoding="utf-8")
-        out = bench.half()
-        path = next((out / "sets").iterdir()) if place == "a set" else out / place
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-        if kind == "pipe":
-            os.mkfifo(path)
-        else:
-            path.symlink_to(outside if place == "sets" else precious)
-        status, errors = ended(bench.start(out), 120)
-        problem = not_one_line(status, errors, "") if status else errors or bench.lost(out)
-        if precious.read_text(encoding="utf-8") != "precious" or len(os.listdir(outside)) != 1:
-            problem = "a file outside was changed"
-        yield problem and f"{kind} for {place}: {problem}"
 
 
 def signals(bench: Bench, count: int) -> Tries:
@@ -554,93 +427,31 @@ def dask_schedulers(bench: Bench, count: int) -> Tries:
         yield problem or bench.lost(out, finished(out)) or bench.resumed(out)
 
 
-def frozen_clusters(bench: Bench, count: int) -> Tries:
-    """Freeze the Dask scheduler, or kill all workers; the run ends in one line, and resumes."""
-    for number in range(count):
-        out = bench.new_folder()
-        folder = bench.folder / f"frozen{number}"
-        folder.mkdir()
-        with Cluster(folder, workers=2) as cluster:
-
-            def run(out: Path = out, folder: Path = folder, address: str = cluster.address) -> int:
-                many = ("--trials", 1000, "--cluster", address)
-                # Long enough for workers to come on a busy machine, and not for minutes.
-                with mock.patch.object(_cluster, "PATIENCE", 30.0):
-                    status, errors = run_here(bench, out, str(bench.rows), *many)
-                (folder / "said").write_text(errors, encoding="utf-8")
-                return status
-
-            child = forked(run)
-            wait_for(lambda out=out: (out / "sets").exists())
-            if number % 2 == 0:
-                cluster.scheduler.send_signal(signal.SIGSTOP)
-            else:
-                for worker in cluster.workers:
-                    worker.kill()
-            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        problem = not_one_line(status, (folder / "said").read_text("utf-8").strip(), "the cluster ")
-        before = finished(out)
-        status, errors = run_here(bench, out, str(bench.rows))
-        problem = problem or errors or (f"status {status}" if status else "")
-        yield problem or ("a trial is lost" if before - finished(out) else "")
-
-
 def two_at_once(bench: Bench, count: int) -> Tries:
-    """Start two runs into one folder; one must do all the work and the other stand back."""
+    """Start two equal runs into one folder; both end well, and the trials are there once."""
     for _ in range(count):
         out = bench.new_folder()
         first = bench.start(out)
         time.sleep(bench.moment() * float(bench.rng.integers(2)))
         second = bench.start(out)
-        ends = sorted([ended(first), ended(second)])
-        problem = f"status {ends[0][0]}: {ends[0][1]}" if ends[0] != (0, "") else ""
-        if ends[1] != (0, ""):  # it came while the other was at work
-            problem = problem or not_one_line(*ends[1], "is in use by another run")
+        ends = [ended(first), ended(second)]
+        problem = "" if ends == [(0, "")] * 2 else f"the runs ended with {ends}"
         yield problem or bench.lost(out)
-
-
-def backward_clocks(bench: Bench, count: int) -> Tries:
-    """Let the clock run backwards, kill the run, and resume it at an earlier time still."""
-    path = bench.folder / "clock"
-    path.mkdir()
-    (path / "sitecustomize.py").write_text(BACKWARD_CLOCK, encoding="utf-8")
-    for _ in range(count):
-        out = bench.new_folder()
-        now = time.time()
-        process = bench.start(out, path=str(path), env={"CHAOS_CLOCK": str(now)})
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(bench.moment())
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        _, errors = ended(process)
-        before = finished(out)
-        earlier = {"CHAOS_CLOCK": str(now - 1e6)}
-        problem = errors or bench.lost(out, before)
-        problem = problem or bench.resumed(out, path=str(path), env=earlier)
-        if not problem:
-            run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-            turned = run["finished"] < run["started"]  # the fault did happen
-            problem = "" if turned and run["wall_seconds"] >= 0 else "a negative time was reported"
-        yield problem
 
 
 # Title, how often at most, how often in the short form.
 KINDS = {
     kills: ("kill -9 at a random moment, resume", 50, 1),
-    kills_at_writes: ("kill -9 before each write, resume", 1000, 12),
     signals: ("SIGTERM, SIGHUP, SIGINT, resume", 12, 1),
-    full_disks: ("disk full, resume with room", 10, 1),
-    read_only: ("read-only or unreadable, resume", 6, 1),
-    links_and_pipes: ("links and pipes in a results folder", 18, 1),
+    full_disks: ("writes that fail, resume with room", 10, 1),
+    read_only: ("read-only or unreadable, resume", 5, 1),
     unwritable_outputs: ("output that cannot be written", 3, 1),
     corrupt_trials: ("changed bytes in trials", 200, 12),
     corrupt_caches: ("changed bytes in the data cache", 200, 12),
     corrupt_data: ("changed bytes in the raw data", 200, 8),
     dask_workers: ("Dask worker killed", 5, 1),
     dask_schedulers: ("Dask scheduler killed, resume", 3, 1),
-    frozen_clusters: ("Dask frozen or without workers, resume", 2, 1),
     two_at_once: ("two runs into one folder", 5, 1),
-    backward_clocks: ("clock going backwards, kill, resume", 3, 1),
 }
 
 

@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT / "experiments"))
 from robustness import TEST_PRIOR
 
 from pu_shift.paper.protocol import protocol_markdown
-from pu_shift.paper.rendering import text_diff, text_table
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES
+from pu_shift.paper.tables import text_diff, text_table
 from pu_shift.report.results import Results, headlines, read_results
 
 REFERENCE = ROOT / "results" / "reference"

@@ -30,7 +30,6 @@ from pu_shift.data.sampling import draw
 from pu_shift.device import Device, get_device
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.methods import chosen, fit_method, scale_features
-from pu_shift.paper.outputs import Comparison, write_outputs
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import (
     EXTRA_METHODS,
@@ -40,6 +39,7 @@ from pu_shift.paper.settings import (
     TableSetting,
 )
 from pu_shift.paper.store import TrialStore
+from pu_shift.paper.tables import Comparison, write_outputs
 from pu_shift.paper.workers import in_parallel, on_cluster
 
 _KNOWN = {name.lower() for name in data.NAMES}

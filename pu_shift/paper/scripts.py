@@ -22,11 +22,10 @@ from pu_shift._signals import exit_status
 from pu_shift.data import DataError
 from pu_shift.device import DeviceError, usable_gpu
 from pu_shift.paper.compare import Headline, headline
-from pu_shift.paper.outputs import Comparison, covered_cells
 from pu_shift.paper.protocol import load_protocol
-from pu_shift.paper.rendering import text_headline
 from pu_shift.paper.runner import RunOptions, Task, gather, run_all
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TRIALS, TableSetting
+from pu_shift.paper.tables import Comparison, covered_cells, text_headline
 from pu_shift.paper.workers import WorkerError
 
 # What --check asks for: the targets of the reproduction.

@@ -1,27 +1,25 @@
-"""The folder of one run, safe against a kill at any moment.
+"""The folder of one run.
 
-``sets/`` holds a small file per finished training set, written whole or not at all, with a
-digest of its rows and the names of what made them; to resume is to see which are there.
+``sets/`` holds a small JSON file per finished training set, written whole or not at all, with
+the identity of what made it; to resume is to see that the file is there and fits the run.
 ``trials.csv`` is assembled from them when a run ends. A folder without ``sets/``, say one that
-is kept under version control, is read and resumed from its ``trials.csv``.
+is kept under version control, is read from its ``trials.csv``, and resumed if ``run.json`` says
+what made it.
 """
 
 from __future__ import annotations
 
 import csv
-import fcntl
 import hashlib
-import io
 import json
 import math
 import os
 import platform
 import shlex
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
@@ -33,15 +31,7 @@ import pandas as pd
 import threadpoolctl
 
 from pu_shift import _checks
-from pu_shift._files import (
-    leftovers,
-    open_regular,
-    read_regular,
-    remove,
-    replacing,
-    step,
-    sync_folder,
-)
+from pu_shift._files import leftovers, replacing
 from pu_shift._version import __version__
 from pu_shift.paper.settings import BLOCK, CELL, TRIAL, key_prior
 
@@ -50,8 +40,10 @@ OUTPUTS = (
     "run.json",
 )
 SETS = "sets"
-# What two runs must have in common to share a folder.
-IDENTITY = ("table", "study", "prior", "test_prior", "files", "protocol", "seed")
+# To be raised when a seed gives other numbers than before: older training sets are not resumed.
+NUMERICS = 1
+# What two runs must have in common, beside the data, to share training sets.
+IDENTITY = ("table", "study", "prior", "test_prior", "protocol", "seed", "numerics")
 HYPER = ("width", "lam", "step")
 _PACKAGES = ("numpy", "scipy", "chainer", "pandas", "scikit-learn")
 PathLike = Union[str, "os.PathLike[str]"]
@@ -68,7 +60,8 @@ class Columns:
 
     ``checks`` maps a column to a function of its name and a value, or the value's text, that
     returns the value in its type; ``key`` tells one trial from another, ``file`` one training
-    set from another; the ``optional`` columns may be empty.
+    set from another. The ``optional`` columns may be empty, or missing in older files (NaN);
+    columns that are not known are ignored.
     """
 
     checks: Mapping[str, Callable[[str, Any], Any]]
@@ -77,16 +70,16 @@ class Columns:
     optional: tuple[str, ...] = ()
 
     def checked(self, row: Mapping[str, Any]) -> Row:
-        """Return a row with every value in its type; ``ValueError`` if it is not a trial."""
-        if set(row) - set(self.checks) or set(self.checks) - set(self.optional) - set(row):
-            raise ValueError(
-                f"a row must have the columns {','.join(self.checks)}, got {','.join(row)}"
-            )
+        """Return the known columns of a row, each in its type; ``ValueError`` if one is wrong."""
         values = {}
         for name, check in self.checks.items():
             value = row.get(name)
-            absent = value is None or value != value or value == ""
-            values[name] = math.nan if absent and name in self.optional else check(name, value)
+            if name in self.optional and (value is None or value != value or value == ""):
+                values[name] = math.nan
+            elif name not in row:
+                raise ValueError(f"the column {name} is missing")
+            else:
+                values[name] = check(name, value)
         return values
 
     def key_of(self, row: Mapping[str, Any]) -> tuple:
@@ -138,7 +131,7 @@ TABLE_COLUMNS = Columns(
     },
     key=tuple(TRIAL),
     file=("dataset", "prior", "trial"),
-    optional=HYPER,
+    optional=(*HYPER, "seconds"),
 )
 
 
@@ -162,106 +155,88 @@ def environment() -> dict[str, Any]:
 
 
 def read_trials(folder: PathLike) -> pd.DataFrame:
-    """Read a table's finished trials, without changing or locking the folder.
+    """Read a table's finished trials, without changing the folder.
 
-    The run may be finished, still running or killed. ``StoreError`` if a file cannot be read or
-    was changed.
+    The run may be finished, still running or killed. ``StoreError`` if a file cannot be read.
     """
     folder = Path(folder)
     if not _files_with_trials(folder) and not (folder / "run.json").exists():
         raise StoreError(f"{folder} is not a folder of results: it has no {SETS} and no trials.csv")
     try:
-        return _assembled(folder, TABLE_COLUMNS)
+        stored = [row for _, _, rows in _read_stored(folder, TABLE_COLUMNS) for row in rows]
     except OSError as error:
         raise StoreError(f"cannot read {error.filename}: {error.strerror}") from None
+    return TABLE_COLUMNS.frame({TABLE_COLUMNS.key_of(row): row for row in stored}.values())
 
 
-def _assembled(folder: Path, columns: Columns) -> pd.DataFrame:
-    stored = _read_stored(folder, columns)
-    rows = {columns.key_of(row): row for _, _, rows in stored for row in rows}
-    return columns.frame(rows.values())
+def _read_stored(
+    folder: Path, columns: Columns, accept: Callable[[Path, Row], None] = lambda *_: None
+) -> Iterator[tuple[Path, Row, list[Row]]]:
+    """Yield each file that holds trials, the identity of what made it, and its rows.
 
-
-def _read_stored(folder: Path, columns: Columns) -> list[tuple[Path, Any, list[Row]]]:
-    """Return each file that holds trials, what made it (None: not said), and its rows."""
-    return [
-        (path, None, _read_csv(path, columns))
-        if path.name == "trials.csv"
-        else (path, *_read_set(path, columns))
-        for path in _files_with_trials(folder)
-    ]
+    ``accept`` sees file and identity before the rows are looked at.
+    """
+    run = _read_run(folder)
+    for path in _files_with_trials(folder):
+        if path.name == "trials.csv":
+            accept(path, run)
+            yield path, run, _read_csv(path, columns)
+        else:
+            made_by, rows = _read_set(path)
+            accept(path, made_by or run)
+            try:
+                yield path, made_by or run, [columns.checked(row) for row in rows]
+            except (ValueError, TypeError):
+                raise _changed(path) from None
 
 
 def _files_with_trials(folder: Path) -> list[Path]:
     trials = folder / "trials.csv"
-    return _set_files(folder) or [trials] * os.path.lexists(trials)
+    return sorted((folder / SETS).glob("*.json")) or [trials] * trials.exists()
 
 
-def _set_files(folder: Path) -> list[Path]:
-    sets = folder / SETS
-    if sets.is_symlink() or (sets.exists() and not sets.is_dir()):
-        raise StoreError(f"{sets} is not a folder: choose another --out")
-    return sorted(sets.glob("*.json"))
-
-
-def _read_set(path: Path, columns: Columns) -> tuple[Any, list[Row]]:
-    content = read_regular(path)
+def _read_set(path: Path) -> tuple[Row | None, list[Row]]:
+    content = path.read_bytes()
     try:
         held = json.loads(content)
         if held["sha256"] != _digest([held["made_by"], held["rows"]]):
             raise ValueError
-        return held["made_by"], [columns.checked(row) for row in held["rows"]]
+        # Earlier versions kept a digest of the run here; run.json says the rest.
+        return held["made_by"] if "seed" in held["made_by"] else None, held["rows"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise StoreError(
-            f"{path} was changed after it was written: delete it to compute its trials again"
-        ) from None
+        raise _changed(path) from None
+
+
+def _changed(path: Path) -> StoreError:
+    return StoreError(
+        f"{path} was changed after it was written: delete it to compute its trials again"
+    )
 
 
 def _read_csv(path: Path, columns: Columns) -> list[Row]:
-    content = read_regular(path)
-    try:
-        known = _read_run(path.parent).get("trials")
-    except (OSError, StoreError):  # a file alone can be read too
-        known = None
-    if known not in (None, hashlib.sha256(content).hexdigest()):
-        raise StoreError(
-            f"{path} was changed after it was written: its digest is not that in run.json"
-        )
-    try:
-        reader = csv.reader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)
-    except UnicodeDecodeError:
-        raise StoreError(f"{path} line 1: the file is not UTF-8") from None
-    rows, names = [], list(columns.checks)
-    try:
-        header = next(reader, [])
-        if header not in (names, [*names, "check"]):  # earlier versions ended lines with a check
-            raise ValueError(f"the columns are not {','.join(names)}")
-        for fields in reader:
-            if len(fields) != len(header):
-                raise ValueError(f"{len(fields)} fields instead of {len(header)}")
-            rows.append(columns.checked(dict(zip(names, fields))))
-        if not content.endswith(b"\n"):
-            raise ValueError("it is cut off")
-    except (ValueError, csv.Error) as error:
-        raise StoreError(f"{path} line {max(1, reader.line_num)}: {error}") from None
+    rows, needed = [], set(columns.checks) - set(columns.optional)
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file, strict=True)
+        try:
+            absent = sorted(needed - set(reader.fieldnames or ()))
+            if absent:
+                raise ValueError(f"the columns {','.join(absent)} are missing")
+            for row in reader:
+                if None in row or None in row.values():
+                    raise ValueError("the number of fields is not that of the columns")
+                rows.append(columns.checked(row))
+        except (ValueError, csv.Error) as error:
+            raise StoreError(f"{path} line {max(1, reader.line_num)}: {error}") from None
     return rows
 
 
 def _read_run(folder: Path) -> dict[str, Any]:
-    """Return the content of ``run.json``, which must be ours."""
-    path = folder / "run.json"
+    """Return the content of ``run.json``; nothing if it is not there, cut off or not ours."""
     try:
-        run = json.loads(read_regular(path))
-    except (ValueError, RecursionError):
-        run = None
-    parts = {"versions": dict, "files": dict, "earlier_sessions": list}
-    if not isinstance(run, dict) or not all(
-        isinstance(run.get(name) or kind(), kind) for name, kind in parts.items()
-    ):
-        run = {}
-    if "pu_shift" not in (run.get("versions") or ()):
-        raise StoreError(f"{path} was not written by pu-shift: choose another --out")
-    return run
+        run = json.loads((folder / "run.json").read_bytes())
+        return run if "pu_shift" in run["versions"] else {}
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
 
 
 def _digest(content: Any) -> str:
@@ -271,10 +246,10 @@ def _digest(content: Any) -> str:
 class TrialStore:
     """The results folder of one run, open for appending; use it in a ``with`` statement.
 
-    ``run_info`` goes into ``run.json``; what `IDENTITY` names in it must equal that of the
-    trials that the folder holds already, unless they are deleted (``fresh``). A lock that the
-    operating system releases keeps a second run out. ``StoreError`` on entering, if the folder
-    cannot be written, is in use, or is not this run's.
+    ``run_info`` goes into ``run.json``; what `IDENTITY` names in it, and the digests of the data
+    in its ``files``, must equal those of the trials that the folder holds already, unless they
+    are deleted (``fresh``). ``StoreError`` on entering, if the folder cannot be written or is not
+    this run's. Two equal runs into one folder do the same work twice and leave the same trials.
     """
 
     def __init__(
@@ -286,34 +261,24 @@ class TrialStore:
     ) -> None:
         self.folder = Path(folder)
         self._columns, self._fresh, self._begun = columns, fresh, False
+        about = {"command": shlex.join(["python", *sys.argv]), "numerics": NUMERICS, **run_info}
         # Through JSON, so that tuples compare equal to the lists that are read back.
-        self._info = json.loads(
-            json.dumps({"command": shlex.join(["python", *sys.argv]), **run_info})
-        )
+        self._info = json.loads(json.dumps(about))
         self._sets: dict[str, dict[tuple, Row]] = {}
 
     def __enter__(self) -> TrialStore:
-        with ExitStack() as stack, self._one_line_errors():
-            step()
+        with self._one_line_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._earlier_run()  # before the lock: nothing is put into a stranger's folder
-            step()
-            lock = stack.enter_context(open_regular(self.folder / ".lock", "a+b"))
-            self._acquire(lock)
             self._open()
-            self._unlock = stack.pop_all().close
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        try:
-            # What ended the run is to be told, not what came of it.
-            with suppress(*(() if error is None else (StoreError,))), self._one_line_errors():
-                if error is None:
-                    self._begin()
-                if self._begun:
-                    self._finish(completed=error is None)
-        finally:
-            self._unlock()
+        # What ended the run is to be told, not what came of it.
+        with suppress(*(() if error is None else (StoreError,))), self._one_line_errors():
+            if error is None:
+                self._begin()
+            if self._begun:
+                self._finish(completed=error is None)
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add finished trials durably; those that the folder has already are left out."""
@@ -345,108 +310,71 @@ class TrialStore:
         except OSError as error:
             raise StoreError(f"cannot write to {self.folder}: {error.strerror}") from None
 
-    def _acquire(self, lock: Any) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.read(200).decode("utf-8", "replace") or "unknown"
-            raise StoreError(
-                f"{self.folder} is in use by another run ({holder}): "
-                "wait for it or choose another --out"
-            ) from None
-        lock.truncate(0)
-        lock.write(f"pid {os.getpid()} on {socket.gethostname()}".encode())
-        lock.flush()
-
     def _open(self) -> None:
-        earlier = self._earlier_run()
-        replaces = self._fresh and earlier is not None
-        if replaces:
-            earlier = None
-        # A run that came to nothing says nothing about the next.
-        if earlier is not None and _files_with_trials(self.folder):
-            self._refuse_other_run(earlier)
-            files = {**(earlier.get("files") or {}), **(self._info.get("files") or {})}
-            self._info["files"] = files or None
-            self._take(_read_stored(self.folder, self._columns))
+        run = _read_run(self.folder)
+        holds = {path.name for path in self.folder.iterdir()} - {".lock"}
+        others = sorted(holds - {path.name for path in leftovers(self.folder)})
+        if others and not run and not list((self.folder / SETS).glob("*.json")):
+            raise StoreError(
+                f"{self.folder} is not a results folder (it holds {others[0]}, and no run.json "
+                "of pu-shift): choose another --out"
+            )
+        if not self._fresh:
+            self._take()
         self._clock = time.monotonic()
         session = {**environment(), "started": _now(), "finished": None, "wall_seconds": 0.0}
-        self._run = {**self._info, **session, "trials": None, "earlier_sessions": []}
-        if earlier is not None:
-            past = {name: earlier.get(name) for name in ("command", "device", *session)}
-            self._run["trials"] = earlier.get("trials")
-            self._run["earlier_sessions"] = [*(earlier.get("earlier_sessions") or []), past]
+        past = []
+        if run and not self._fresh:
+            latest = {name: run.get(name) for name in ("command", "device", *session)}
+            past = [*(run.get("earlier_sessions") or []), latest]
+        self._run = {**self._info, **session, "earlier_sessions": past}
         # What is to be replaced goes when there is something to replace it by.
-        if not replaces:
+        if not (self._fresh and others):
             self._begin()
 
-    def _take(self, stored: list[tuple[Path, Any, list[Row]]]) -> None:
+    def _take(self) -> None:
         """Go on with the trials that the folder holds."""
+        stored = _read_stored(self.folder, self._columns, self._refuse_other_run)
         for path, made_by, rows in stored:
-            if made_by is None:  # as one file, so that a kill cannot leave a part of it
+            files = {**(made_by.get("files") or {}), **(self._info.get("files") or {})}
+            self._info["files"] = files or None
+            if path.name == "trials.csv":  # as one file, so that a kill cannot leave a part of it
                 self._write_set("earlier.json", rows)
-            elif made_by != self._made_by(rows):
-                raise StoreError(
-                    f"{path} was made by another protocol, data or seed: delete it to compute its "
-                    "trials again"
-                )
             for row in rows:
                 own = self._sets.setdefault(self._columns.file_of(row), {})
                 own.setdefault(self._columns.key_of(row), row)
+
+    def _refuse_other_run(self, path: Path, made_by: Mapping[str, Any]) -> None:
+        # Data are compared where both runs have them: others may be added.
+        ours, theirs = self._info.get("files") or {}, made_by.get("files") or {}
+        both = sorted(set(ours) & set(theirs))
+        new = {**_identity(self._info), "files": {name: ours[name] for name in both}}
+        old = {**_identity(made_by), "files": {name: theirs[name] for name in both}}
+        for field, (mine, its) in _differences(new, old):
+            raise StoreError(
+                f"{self.folder} holds another run: the {field} of {path.name} is "
+                f"{json.dumps(its)}, not {json.dumps(mine)}; choose another --out or delete its "
+                "results with --fresh"
+            )
 
     def _begin(self) -> None:
         """Make the folder this run's: nothing in it is touched before."""
         if self._begun:
             return
-        old = [*leftovers(self.folder), *leftovers(self.folder / SETS)]
         if self._fresh:
             # run.json goes last: it marks the folder as ours.
-            old += [*_set_files(self.folder), *(self.folder / name for name in OUTPUTS[:-1])]
-        for path in old:
-            remove(path)
+            old = [*leftovers(self.folder), *leftovers(self.folder / SETS)]
+            old += (self.folder / SETS).glob("*.json")
+            for path in [*old, *(self.folder / name for name in OUTPUTS[:-1])]:
+                path.unlink(missing_ok=True)
         self._write_run()
         self._begun = True
 
-    def _earlier_run(self) -> dict[str, Any] | None:
-        """Return the folder's ``run.json``, or None for a new folder."""
-        _set_files(self.folder)
-        if os.path.lexists(self.folder / "run.json"):
-            return _read_run(self.folder)
-        ours = {".lock", *(path.name for path in leftovers(self.folder))}
-        strangers = sorted(set(os.listdir(self.folder)) - ours)
-        if strangers:
-            raise StoreError(
-                f"{self.folder} is not a results folder (it holds {strangers[0]} but no "
-                "run.json): choose another --out"
-            )
-        return None
-
-    def _refuse_other_run(self, earlier: Mapping[str, Any]) -> None:
-        ours, theirs = ({name: run.get(name) for name in IDENTITY} for run in (self._info, earlier))
-        # Data are compared where both runs have them: others may be added.
-        digests = [run["files"] or {} for run in (ours, theirs)]
-        for run, own, other in zip((ours, theirs), digests, digests[::-1]):
-            run["files"] = {name: digest for name, digest in own.items() if name in other}
-        for field, (new, old) in _differences(ours, theirs):
-            raise StoreError(
-                f"{self.folder} holds another run: its {field} is {json.dumps(old)}, not "
-                f"{json.dumps(new)}; choose another --out or delete its results with --fresh"
-            )
-
-    def _made_by(self, rows: Iterable[Row]) -> dict[str, Any]:
-        """Return what names the run and the data of rows."""
-        run = {name: self._info.get(name) for name in IDENTITY if name != "files"}
-        files = self._info.get("files") or {}
-        names = sorted({row["dataset"] for row in rows})
-        return {"run": _digest(run), "files": {name: files.get(name) for name in names}}
-
     def _write_set(self, name: str, rows: list[Row]) -> None:
-        if not (self.folder / SETS).exists():
-            step()
-            (self.folder / SETS).mkdir()
-            sync_folder(self.folder)
-        made_by = self._made_by(rows)
+        (self.folder / SETS).mkdir(exist_ok=True)
+        files = self._info.get("files") or {}
+        datasets = sorted({row["dataset"] for row in rows})
+        made_by = {**_identity(self._info), "files": {name: files.get(name) for name in datasets}}
         # JSON has no NaN.
         plain = [{k: None if v != v else v for k, v in row.items()} for row in rows]
         held = {"made_by": made_by, "sha256": _digest([made_by, plain]), "rows": plain}
@@ -457,19 +385,20 @@ class TrialStore:
         write_atomic(self.folder / "run.json", run)
 
     def _finish(self, completed: bool) -> None:
-        if _set_files(self.folder):
-            # From the files: an interrupt may have come between writing one and counting it.
-            trials = _assembled(self.folder, self._columns).to_csv(index=False).encode("utf-8")
-            write_atomic(self.folder / "trials.csv", trials)
-            self._run["trials"] = hashlib.sha256(trials).hexdigest()
+        if self._sets:
+            write_atomic(self.folder / "trials.csv", self.frame().to_csv(index=False))
         self._run["finished"] = _now() if completed else None
         self._run["wall_seconds"] = round(time.monotonic() - self._clock, 3)
         self._write_run()
 
 
+def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what names a run; the first numerics had no number."""
+    return {"numerics": 1, **{name: run[name] for name in IDENTITY if name in run}}
+
+
 def _now() -> str:
-    # By time.time, the one clock that a test can turn back in a whole process.
-    return datetime.fromtimestamp(time.time(), timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def _differences(new: Any, old: Any, name: str = "") -> Iterable[tuple[str, tuple]]:

@@ -11,9 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from scipy.stats import norm
 
-from pu_shift.paper.figures import new_figure
+from pu_shift.paper.figures import (
+    NEGATIVE_COLOUR,
+    POSITIVE_COLOUR,
+    method_colour,
+    method_dash,
+    new_figure,
+)
 from pu_shift.paper.settings import METHODS
-from pu_shift.paper.style import NEGATIVE_COLOUR, POSITIVE_COLOUR, method_colour, method_dash
 from pu_shift.priors import Condition, ratio_bounds
 from pu_shift.ratios.ulsif import ULSIF
 from pu_shift.report.ideas import Surfaces

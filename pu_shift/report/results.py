@@ -15,10 +15,10 @@ import pandas as pd
 from pu_shift._checks import open_unit, positive_int, shown
 from pu_shift.paper.claims import Verdict, judge, printed_cells
 from pu_shift.paper.compare import Headline, compare, headline, load_paper_table, summarize
-from pu_shift.paper.outputs import printed_order
 from pu_shift.paper.protocol import Protocol, load_protocol
 from pu_shift.paper.settings import GUIDES, TABLES
 from pu_shift.paper.store import StoreError, read_trials
+from pu_shift.paper.tables import printed_order
 
 # Where runs of methods that are in no table lie, beside the tables.
 EXTRA_RUNS = "linear"

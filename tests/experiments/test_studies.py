@@ -37,7 +37,7 @@ def run(tmp_path, monkeypatch):
         assert study_main(STUDIES[name], [*common, "--protocol", str(protocol), *arguments]) == 0
         names = sorted(path.name for path in out.iterdir())
         outputs = ["figure.png", "run.json", "sets", "summary.csv", "table.md", "trials.csv"]
-        assert names == [".lock", *outputs]
+        assert names == outputs
         return pd.read_csv(out / "trials.csv")
 
     return run_one
@@ -136,8 +136,8 @@ def test_a_folder_of_another_study_or_prior_is_refused(run, tmp_path, capsys):
     out = ["--out", str(tmp_path / "out"), "--datasets", "banana"]
     protocol = ["--protocol", str(tmp_path / "protocol.json")]
     for name, options, message in (
-        ("robustness", ["--test-prior", "0.3"], 'its study is "class_prior", not "robustness"'),
-        ("class_prior", ["--seed", "1"], "its seed is 0, not 1"),
+        ("robustness", ["--test-prior", "0.3"], 'is "class_prior", not "robustness"'),
+        ("class_prior", ["--seed", "1"], "is 0, not 1"),
         ("class_prior", ["--fresh", "--seed", "-1"], "seed must be an integer >= 0"),
     ):
         assert study_main(STUDIES[name], [*out, *protocol, *options]) == 2

@@ -1,10 +1,14 @@
 """Small runs of the experiment engine for its tests."""
 
+import contextlib
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -135,3 +139,33 @@ class Cluster:
             process.kill()
         for process in self.processes:
             process.wait()
+
+
+def killed_at(step, run, *arguments, **options):
+    """Call a function in a copy of this process that kills itself before a step on the disk.
+
+    Returns whether it came so far; an error of the function is an error here.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads
+        child = os.fork()
+    if child == 0:
+        steps = itertools.count(1)
+
+        def deadly(function):
+            def call(*arguments, **options):
+                if next(steps) == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments, **options)
+
+            return call
+
+        for name in ("fsync", "replace", "mkdir", "unlink"):
+            setattr(os, name, deadly(getattr(os, name)))
+        status = 1
+        with contextlib.suppress(BaseException):
+            status = run(*arguments, **options) or 0
+        os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL), f"status {status} instead of a kill at step {step}"
+    return status != 0

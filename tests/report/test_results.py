@@ -6,9 +6,9 @@ import pytest
 
 from pu_shift.paper.claims import NO_DATA
 from pu_shift.paper.protocol import Protocol
-from pu_shift.paper.rendering import csv_table
 from pu_shift.paper.settings import EXTRA_METHODS
 from pu_shift.paper.store import StoreError
+from pu_shift.paper.tables import csv_table
 from pu_shift.report.results import headlines, read_results
 from tests.paper.simulate import results_folder, robustness_folder, trials
 

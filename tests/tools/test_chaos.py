@@ -29,8 +29,7 @@ def bench(chaos, tmp_path_factory):
     return chaos.Bench(tmp_path_factory.mktemp("bench"), seed=0, short=True)
 
 
-# Killed runs, signals, workers and schedulers and two runs in one folder have their tests
-# beside the runner's and the store's. No file system is mounted in a test.
+# Killed runs, signals, workers and schedulers have their tests beside the runner's and the store's.
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
@@ -38,18 +37,13 @@ def bench(chaos, tmp_path_factory):
         ("unwritable_outputs", 1),
         ("corrupt_caches", 8),
         ("corrupt_data", 8),
-        ("file_size_limits", 1),
+        ("full_disks", 1),
         ("read_only", 1),
-        ("backward_clocks", 1),
+        ("two_at_once", 1),
     ],
 )
 def test_nothing_is_lost(chaos, bench, kind, count):
     assert list(getattr(chaos, kind)(bench, count)) == [""] * count
-
-
-def test_kills_at_writes_go_through_three_runs(chaos, bench):
-    # The store's own test goes through all steps.
-    assert list(chaos.kills_at_writes(bench, 2)) == [""] * 6
 
 
 def test_what_is_lost_is_noticed(chaos, bench):

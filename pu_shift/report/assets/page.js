@@ -23,25 +23,6 @@
   const methods = new Map(data.methods.map((method) => [method.name, method]));
   const datasets = new Map(data.datasets.map((dataset) => [dataset.name, dataset]));
 
-  /* ---- The theory: the same operations in the same order as pu_shift.priors. ---- */
-
-  function testPriorFromAlpha(prior, alpha) {
-    const falseNegative = prior * (1 - alpha);
-    return falseNegative / (falseNegative + alpha * (1 - prior));
-  }
-  function conditionOf(prior, testPrior, alpha) {
-    const priorUnif = testPriorFromAlpha(testPrior, alpha);
-    const falsePositive = alpha * prior * (1 - testPrior);
-    const alphaUnif = falsePositive / (falsePositive + (1 - alpha) * testPrior * (1 - prior));
-    const odds = (prior / (1 - prior)) * (alpha / (1 - alpha));
-    const threshold = alphaUnif / prior;
-    return {
-      prior, testPrior, alpha, priorUnif, alphaUnif, threshold,
-      thresholdUp: 1 / threshold,
-      isConvex: odds <= testPrior / (1 - testPrior),
-    };
-  }
-
   /* ---- Charts ---- */
 
   const MARKERS = {
@@ -177,7 +158,7 @@
   }
 
   function explore() {
-    const condition = conditionOf(...["prior", "testPrior", "alpha"].map((name) => Number(inputs[name].value)));
+    const condition = priors.condition(...["prior", "testPrior", "alpha"].map((name) => Number(inputs[name].value)));
     for (const [name, input] of Object.entries(inputs)) byId(`${input.id}-value`).textContent = condition[name].toFixed(2);
     show("prior-unif", condition.priorUnif, condition.priorUnif.toFixed(3));
     show("alpha-unif", condition.alphaUnif, condition.alphaUnif.toFixed(3));

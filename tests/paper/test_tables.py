@@ -1,11 +1,13 @@
 import re
 from html import unescape
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from pu_shift.paper.compare import compare, headline, load_paper_table, summarize
-from pu_shift.paper.rendering import (
+from pu_shift.paper.compare import COLUMNS, compare, headline, load_paper_table, summarize
+from pu_shift.paper.settings import CELL, DATASETS, EXTRA_METHODS, METHODS, TABLES, TableSetting
+from pu_shift.paper.tables import (
     csv_table,
     latex_table,
     markdown,
@@ -13,8 +15,8 @@ from pu_shift.paper.rendering import (
     text_diff,
     text_headline,
     text_table,
+    write_outputs,
 )
-from pu_shift.paper.settings import CELL, DATASETS, METHODS, TABLES, TableSetting
 from tests.paper.simulate import trials
 
 
@@ -198,3 +200,67 @@ def test_headline_lists_methods_and_datasets():
     assert last.startswith("Ceiling: what a protocol identical to the authors' would get")
     assert [re.split("  +", line.strip())[0] for line in rest] == [*METHODS, *DATASETS]
     assert all(re.search(r"% of 18 cells \(ceiling 9\d\.\d %\)", line) for line in rest)
+
+
+def test_all_files_are_written_in_printed_order(tmp_path):
+    data = trials(lambda cell: 70.0).sample(frac=1, random_state=0)
+    result = write_outputs(tmp_path, data, TABLES[1], load_paper_table(1))
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "summary.csv",
+        "table.md",
+        "table.tex",
+        "comparison.png",
+    }
+    summary = pd.read_csv(tmp_path / "summary.csv")
+    assert list(summary.columns) == COLUMNS
+    expected = [tuple(cell) for cell in TABLES[1].cells()]
+    assert list(summary[CELL].itertuples(index=False, name=None)) == expected
+    for row in summary.iloc[::20].itertuples():
+        same = np.logical_and.reduce([data[name] == getattr(row, name) for name in CELL])
+        assert row.mean == pytest.approx(data.loc[same, "accuracy"].mean())
+    for part in ("Table 1", "Difference from the paper", "Consistent with the paper"):
+        assert part in result.text
+    assert result.headline.cells == 108
+    assert len(result.frame) == 108
+
+
+def test_without_printed_numbers_the_text_says_so(tmp_path):
+    (tmp_path / "comparison.png").write_text("of an earlier run")
+    data = trials(lambda cell: 70.0, methods=EXTRA_METHODS)
+    result = write_outputs(tmp_path, data, TABLES[1], load_paper_table(1))
+    assert result.headline is None
+    assert "No cell has a printed number" in result.text
+    assert not (tmp_path / "comparison.png").exists()
+    assert "Difference" not in (tmp_path / "table.md").read_text(encoding="utf-8")
+
+
+def test_trials_of_other_tables_are_left_out_and_unknown_names_come_last(tmp_path):
+    mine = trials(
+        lambda cell: 70.0, datasets=["mine", "susy"], methods=["p/u uLSIF-Lin", METHODS[5]]
+    )
+    data = pd.concat([trials(lambda cell: 70.0, number=2), mine])
+    result = write_outputs(tmp_path, data, TABLES[1], load_paper_table(1))
+    assert result.frame["dataset"].tolist() == ["susy", "susy", "mine", "mine"] * 3
+    assert result.frame["method"].tolist() == [METHODS[5], "p/u uLSIF-Lin"] * 6
+    assert result.headline.cells == 3
+
+
+def test_no_trial_of_the_setting_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="trials must hold some of 'Table 1"):
+        write_outputs(tmp_path, trials(lambda cell: 70.0, number=2), TABLES[1])
+
+
+def test_a_name_is_no_formula_in_the_summary(tmp_path):
+    data = trials(lambda cell: 70.0, datasets=["=1+1"], methods=METHODS[:1])
+    write_outputs(tmp_path, data, TABLES[1])
+    lines = (tmp_path / "summary.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert [line.split(",")[3] for line in lines] == ["'=1+1"] * 3
+
+
+def test_the_summary_is_the_same_to_the_last_digit_in_any_order_of_trials(tmp_path):
+    data = trials(lambda cell: 70.0, count=10)
+    contents = set()
+    for seed in range(5):
+        write_outputs(tmp_path, data.sample(frac=1, random_state=seed), TABLES[1])
+        contents.add((tmp_path / "summary.csv").read_bytes())
+    assert len(contents) == 1

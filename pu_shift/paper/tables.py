@@ -1,16 +1,19 @@
-"""Tables laid out like the paper's: for the terminal, in Markdown, in LaTeX and as CSV."""
+"""A finished table: laid out like the paper's, beside it, and written to its folder."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from pu_shift.paper.compare import Headline
-from pu_shift.paper.settings import TableSetting
-from pu_shift.paper.style import delta_text
+from pu_shift.paper.compare import Headline, compare, headline, summarize
+from pu_shift.paper.figures import comparison_figure, delta_text, png
+from pu_shift.paper.settings import CELL, DATASETS, EXTRA_METHODS, METHODS, TRIAL, TableSetting
+from pu_shift.paper.store import PathLike, write_atomic
 
 _BOLD, _CONSISTENT, _INCONSISTENT = "1", "36", "31"
 _NO_CELL = "–"
@@ -24,6 +27,119 @@ _LATEX = str.maketrans(
     }
 )
 NOTHING_PRINTED = "No cell has a printed number to compare with."
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A finished table beside the paper's.
+
+    ``frame`` is what ``summary.csv`` holds of the cells that have trials, ``headline`` None if
+    no cell has a printed number, ``text`` what the terminal shows.
+    """
+
+    frame: pd.DataFrame
+    headline: Headline | None
+    text: str
+
+
+def write_outputs(
+    folder: PathLike,
+    trials: pd.DataFrame,
+    setting: TableSetting,
+    paper: pd.DataFrame | None = None,
+    colour: bool = False,
+    missing: Sequence[str] = (),
+) -> Comparison:
+    """Write ``summary.csv``, ``table.md``, ``table.tex`` and, if there is a paper, a figure.
+
+    Cells of ``missing`` datasets are in ``summary.csv`` with ``n`` = 0, and everything else says
+    how many cells it covers. ``ValueError`` if there is no trial of this setting.
+    """
+    folder = Path(folder)
+    # Sorted, for sums round by the order of their terms.
+    summary = summarize(trials.sort_values(TRIAL, kind="stable"))
+    comparison = compare(printed_order(summary, setting), paper)
+    covered = covered_cells([comparison], [setting], missing)
+    text = [text_table(comparison, setting, colour, covered)]
+    files: dict[str, str | bytes] = {}
+    agreement = None
+    if comparison["paper_mean"].notna().any():
+        agreement = headline(comparison)
+        text += [
+            text_diff(comparison, setting, colour),
+            text_headline(agreement, covered),
+        ]
+        title = "\n".join(filter(None, [setting.title, covered]))
+        files["comparison.png"] = png(comparison_figure(comparison, title))
+    else:
+        text += [NOTHING_PRINTED]
+        (folder / "comparison.png").unlink(missing_ok=True)
+    whole = _with_missing(comparison, setting, missing)
+    files["summary.csv"] = csv_table(whole)
+    files["table.md"] = markdown_table(comparison, setting, agreement, covered)
+    files["table.tex"] = latex_table(comparison, setting, covered)
+    for name, content in files.items():
+        write_atomic(folder / name, content)
+    return Comparison(comparison, agreement, "\n\n".join(text))
+
+
+def coverage(found: int, total: int, missing: Sequence[str] = (), what: str = "cells") -> str:
+    """Say in one line how much of a table is there; nothing if it is whole."""
+    if found >= total:
+        return ""
+    verb = "was" if len(missing) == 1 else "were"
+    reason = f"; {', '.join(missing)} {verb} not available" if missing else ""
+    return f"{found} of {total} {what}{reason}"
+
+
+def covered_cells(
+    frames: Sequence[pd.DataFrame], settings: Sequence[TableSetting], missing: Sequence[str] = ()
+) -> str:
+    """Say how many cells of the paper's tables are there, if not all; nothing of other settings."""
+    cells = pd.concat(frames)
+    known = cells["dataset"].isin(DATASETS) & cells["method"].isin(METHODS)
+    total = sum(len(list(setting.cells())) for setting in settings if setting.number)
+    return coverage(int(known.sum()), total, [name for name in missing if _absent(name, frames)])
+
+
+def _absent(name: str, frames: Sequence[pd.DataFrame]) -> bool:
+    """Tell whether a table lacks a dataset; an earlier run may have left it."""
+    return any(name not in set(frame["dataset"]) for frame in frames)
+
+
+def _with_missing(
+    comparison: pd.DataFrame, setting: TableSetting, missing: Sequence[str]
+) -> pd.DataFrame:
+    """Add the cells of the datasets that were not available, with n = 0, in printed order."""
+    absent = [name for name in missing if _absent(name, [comparison])]
+    methods = list(dict.fromkeys(comparison["method"]))
+    cells = pd.DataFrame(setting.cells(absent, methods))
+    if cells.empty:
+        return comparison
+    whole = comparison.merge(cells, on=CELL, how="outer").fillna({"n": 0})
+    return printed_order(whole.astype(comparison.dtypes.to_dict()), setting)
+
+
+def printed_order(summary: pd.DataFrame, setting: TableSetting) -> pd.DataFrame:
+    """Return the cells of a setting as the paper orders them, unknown names last.
+
+    ``ValueError`` if there is none.
+    """
+
+    def rank(name: str, names: Sequence[str]) -> int:
+        return names.index(name) if name in names else len(names)
+
+    methods = (*METHODS, *EXTRA_METHODS)
+    order = [
+        (setting.blocks.index(tuple(block)), rank(dataset, DATASETS), rank(method, methods), row)
+        for row, (*block, dataset, method) in enumerate(
+            summary[CELL].itertuples(index=False, name=None)
+        )
+        if tuple(block) in setting.blocks
+    ]
+    if not order:
+        raise ValueError(f"trials must hold some of {setting.title!r}, got none")
+    return summary.iloc[[row for *_, row in sorted(order)]].reset_index(drop=True)
 
 
 def text_table(
@@ -52,13 +168,13 @@ def text_diff(comparison: pd.DataFrame, setting: TableSetting, colour: bool = Fa
     return f"{caption}\n\n" + _text_grid(comparison, setting, cell)
 
 
-def text_headline(headline: Headline, covered: str = "", name: Callable[[str], str] = str) -> str:
+def text_headline(figures: Headline, covered: str = "", name: Callable[[str], str] = str) -> str:
     """Render the headline figures, overall and per method and dataset, each as ``name`` has it."""
-    groups = pd.concat([headline.by_method, headline.by_dataset])
+    groups = pd.concat([figures.by_method, figures.by_dataset])
     width = max(len(name(group)) for group in groups.index)
     lines = [
-        f"Consistent with the paper: {_figures(headline)}, "
-        f"boldface agrees on {percent(headline.bold_agreement)}"
+        f"Consistent with the paper: {_figures(figures)}, "
+        f"boldface agrees on {percent(figures.bold_agreement)}"
         + (f" ({name(covered)})" if covered else "")
     ]
     lines += [f"  {name(group.Index):<{width}}  {_figures(group)}" for group in groups.itertuples()]
@@ -69,7 +185,7 @@ def text_headline(headline: Headline, covered: str = "", name: Callable[[str], s
 def markdown_table(
     comparison: pd.DataFrame,
     setting: TableSetting,
-    headline: Headline | None = None,
+    agreement: Headline | None = None,
     covered: str = "",
 ) -> str:
     """Render ``table.md``: our table, then the differences if there is a printed table."""
@@ -83,10 +199,10 @@ def markdown_table(
     caption = f"Accuracy in percent, mean (standard error) over {_trials(comparison)}."
     caption += f" {markdown(covered)}." if covered else ""
     lines = [f"# {setting.title}", "", caption, "", *grid(lambda row: _mean(row, "**{}**"))]
-    if headline is not None:
+    if agreement is not None:
         lines += ["", "## Difference from the paper in points (\\* = not consistent)", ""]
         lines += grid(lambda row: _delta(row).strip().replace("*", "\\*"))
-        figures = text_headline(headline, covered, markdown).splitlines()
+        figures = text_headline(agreement, covered, markdown).splitlines()
         lines += ["", *(f"- {line.strip()}" for line in figures)]
     return "\n".join(lines) + "\n"
 
