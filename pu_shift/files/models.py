@@ -189,7 +189,7 @@ def load_model(path: PathLike) -> Any:
     """
     path = Path(path)
     if not os.path.isfile(path):
-        raise ModelFileError(f"path must be a model file, got {one_line(repr(str(path)))}")
+        raise ModelFileError(f"no such file: {one_line(repr(str(path)))}")
     try:
         return _restore(*_read(path))
     except ValueError as error:
