@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pu_shift._checks import positive_int, shown
+from pu_shift._checks import ArgumentError, positive_int, shown
 from pu_shift._seeds import Seed, child
 
 # Widths are multiples of the median distance.
@@ -56,7 +56,7 @@ def deal_folds(name: str, n: int, n_folds: int, seed: Seed) -> Folds:
     """Assign n rows to folds."""
     positive_int("n_folds", n_folds, least=2)
     if n < n_folds:
-        raise ValueError(f"{name} must have at least n_folds = {n_folds} rows, got {n}")
+        raise ArgumentError(name, f"must have at least n_folds = {n_folds} rows, got {n}")
     return Folds(n, n_folds, seed)
 
 

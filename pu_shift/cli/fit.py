@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from pu_shift._chainer import require_chainer
 from pu_shift._sklearn import restore_scaler
 from pu_shift.bigdata import survey_of
-from pu_shift.cli.common import CommandError, check_out, cluster_of, stage
+from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.models import save_model
@@ -62,9 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="do not scale the features to unit variance (an average of ratios scales by itself)",
     )
     parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU (default)")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of everything random (default: 0)"
-    )
+    add_seed(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from pu_shift._checks import one_of, open_interval, open_unit, shown
+from pu_shift._checks import ArgumentError, one_of, open_interval, open_unit, shown
 from pu_shift._sklearn import split_steps
 from pu_shift.bigdata import RowBlocks, as_blocks
 from pu_shift.priors import shift_posterior
@@ -234,8 +234,8 @@ def _joined(found: list[list[float]], level: float, method: str, n: int) -> Shif
 
 def _enough(n: int) -> None:
     if n < LEAST_ROWS:
-        raise ValueError(
-            f"X_test must have at least {LEAST_ROWS} rows to estimate a test prior from, got {n}"
+        raise ArgumentError(
+            "X_test", f"must have at least {LEAST_ROWS} rows to estimate a test prior from, got {n}"
         )
 
 

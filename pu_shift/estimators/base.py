@@ -30,7 +30,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import positive_int, shown
+from pu_shift._checks import ArgumentError, positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
 from pu_shift.bigdata import in_memory, is_dask, is_lazy, map_rows, meta_of
 from pu_shift.device import get_device
@@ -298,9 +298,10 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """
         n_p, n_u = X_p.shape[0], X_u.shape[0]
         if min(n_p, n_u) < least:
-            raise ValueError(
-                f"X must have at least {least} positive and {least} unlabelled rows, got {n_p} "
-                f"and {n_u}"
+            raise ArgumentError(
+                "X",
+                f"must have at least {least} positive and {least} unlabelled rows, got {n_p} "
+                f"and {n_u}",
             )
         seed = self._seed()
         device = get_device(self.gpu)

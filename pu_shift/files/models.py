@@ -25,7 +25,8 @@ from pu_shift._checks import distinct, one_line, shown
 from pu_shift._files import replacing
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import LARGEST, ZIP_METHODS, may_unpack
+from pu_shift.files.tables import LARGEST
+from pu_shift.files.unpacking import ZIP_METHODS, may_unpack
 from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel, load_state, state_of
 from pu_shift.priors import DIRECTIONS, Condition
@@ -190,7 +191,7 @@ def load_model(path: PathLike) -> Any:
     """
     path = Path(path)
     if not os.path.isfile(path):
-        raise ModelFileError(f"path must be a model file, got {one_line(repr(str(path)))}")
+        raise ModelFileError(f"no such file: {one_line(repr(str(path)))}")
     try:
         return _restore(*_read(path))
     except ValueError as error:

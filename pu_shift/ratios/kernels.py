@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift._checks import one_of, positive, positive_int
+from pu_shift._checks import ArgumentError, one_of, positive, positive_int
 from pu_shift._grids import Folds
 from pu_shift.device import array_namespace, beside
 
 CENTER_SOURCES = ("numerator", "denominator", "both")
 # Rows whose features are held in memory at a time.
 CHUNK_ROWS = 8192
-SCALE_CURE = "Scale the features, for instance by StandardScaler in a Pipeline"
+SCALE_CURE = "Scale the features: StandardScaler in a Pipeline, on the command line no --no-scale"
 
 
 class ScaleWarning(UserWarning):
@@ -31,19 +31,19 @@ def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> An
             X = X.astype(np.float64)
     xp = array_namespace(X)
     if X.ndim != 2:
-        raise ValueError(f"{name} must be a matrix of rows, got {X.ndim} dimension(s)")
+        raise ArgumentError(name, f"must be a matrix of rows, got {X.ndim} dimension(s)")
     if X.dtype not in (xp.float32, xp.float64):
-        raise ValueError(f"{name} must be float32 or float64, got dtype {X.dtype}")
+        raise ArgumentError(name, f"must be float32 or float64, got dtype {X.dtype}")
     n, d = X.shape
     if n < least or d < 1:
-        raise ValueError(
-            f"{name} must have at least {least} row(s) and one column, got shape ({n}, {d})"
+        raise ArgumentError(
+            name, f"must have at least {least} row(s) and one column, got shape ({n}, {d})"
         )
     if columns is not None and d != columns:
-        raise ValueError(f"{name} must have {columns} columns like the other sample, got {d}")
+        raise ArgumentError(name, f"must have {columns} columns like the other sample, got {d}")
     # In chunks, so that the mask stays small beside a large X.
     if not all(bool(xp.all(xp.isfinite(chunk))) for chunk in row_chunks(X, 65536)):
-        raise ValueError(f"{name} must not contain NaN or infinity")
+        raise ArgumentError(name, "must not contain NaN or infinity")
     return X
 
 
@@ -60,9 +60,10 @@ def check_scale(first: Any, second: Any, linear: bool) -> None:
     largest = float(xp.max(sizes))
     terms = max(first.shape[0], second.shape[0]) if linear else 4 * first.shape[1]
     if largest > (float(limits.max) / terms) ** 0.5:
-        raise ValueError(
-            f"X must be scaled: squares of values up to {largest:.3g} leave the range of "
-            f"{first.dtype}. {SCALE_CURE}"
+        raise ArgumentError(
+            "X",
+            f"must be scaled: squares of values up to {largest:.3g} leave the range of "
+            f"{first.dtype}. {SCALE_CURE}",
         )
     if not linear:
         return
@@ -151,8 +152,8 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
     # Squares of differences that are not 0 may be.
     vanished = largest == 0.0 and bool(xp.any(X[:1, :] != X))
     if vanished or not (largest == 0.0 or limits.smallest_normal / limits.eps <= largest < np.inf):
-        raise ValueError(
-            f"X must be scaled: squared distances leave the range of {X.dtype}. {SCALE_CURE}"
+        raise ArgumentError(
+            "X", f"must be scaled: squared distances leave the range of {X.dtype}. {SCALE_CURE}"
         )
     # Coinciding rows come out as rounding noise rather than 0.
     if median <= 1e-6 * largest**0.5:

@@ -124,7 +124,7 @@ def test_pickles_and_other_files_are_refused(tmp_path):
     np.savez(path, header=np.frombuffer(b"{", dtype=np.uint8))
     with pytest.raises(ModelFileError, match="its header cannot be read$"):
         load_model(path)
-    with pytest.raises(ModelFileError, match="^path must be a model file, got"):
+    with pytest.raises(ModelFileError, match="^no such file: "):
         load_model(tmp_path / "absent.npz")
 
 
