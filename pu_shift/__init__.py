@@ -8,7 +8,6 @@ scikit-learn estimators over both are in :mod:`pu_shift.estimators`.
 
 from pu_shift import _chainer, _moved  # noqa: F401  (first: makes Chainer importable)
 from pu_shift._version import __version__
-from pu_shift.bigdata import RowBlocks
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.estimation.shift_check import check_positives, check_shift
 from pu_shift.estimation.test_prior import estimate_test_prior
@@ -34,7 +33,6 @@ __all__ = [
     "PURiskScorer",
     "Risk",
     "RiskMinimizationClassifier",
-    "RowBlocks",
     "__version__",
     "check_positives",
     "check_shift",
@@ -44,3 +42,12 @@ __all__ = [
     "train",
     "zero_one_scorer",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "RowBlocks":
+        raise AttributeError(
+            "pu_shift.RowBlocks is gone: make a Dask collection of your blocks, for instance by "
+            "dask.dataframe.from_map, see docs/big_data.md"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -103,7 +103,6 @@ DRAW = {"prior": 0.3, "test_prior": [0.3, 0.5], "n_p": 5, "n_u": 9, "n_test": 7,
 
 # Name to a function and arguments that it takes.
 CALLS = {
-    "RowBlocks": (pu_shift.RowBlocks, {"blocks": [P[:2], P[2:]], "name": "X"}),
     "Condition": (Condition, {"prior": 0.3, "test_prior": 0.5, "alpha": 0.2}),
     "Condition.classify_ratio": (
         Condition(0.3, 0.5).classify_ratio,

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pu_shift._grids import assign_folds, check_grid, training_weights
+from pu_shift import _grids
+from pu_shift._grids import Folds, assign_folds, check_grid, training_weights
 
 
 @given(st.integers(2, 12), st.integers(0, 60), st.integers(0, 5))
@@ -57,3 +58,15 @@ def test_zero_in_a_grid():
     assert check_grid("lams", 0.0, allow_zero=True).tolist() == [0.0]
     with pytest.raises(ValueError, match="widths must be finite numbers > 0, got 0.0"):
         check_grid("widths", [1.0, 0.0], allow_zero=False)
+
+
+def test_folds_of_a_part_are_those_of_the_whole(monkeypatch):
+    monkeypatch.setattr(_grids, "DEALT_AT_ONCE", 64)
+    folds = Folds(500, 3, 7)
+    whole = folds.of_rows(0, 500)
+    assert np.bincount(whole).tolist() == folds.counts.tolist() == [167, 167, 166]
+    for start, stop in ((0, 1), (63, 65), (100, 400), (499, 500), (200, 200)):
+        assert folds.of_rows(start, stop).tolist() == whole[start:stop].tolist()
+    # Few rows are dealt as one permutation.
+    few = np.random.default_rng(7).permutation(np.arange(60) % 3)
+    assert assign_folds("P", 60, 3, 7).tolist() == few.tolist()

@@ -1,3 +1,5 @@
+"""Rows that do not fit into memory: samples for fits, lazy predictions, checks of workers."""
+
 import signal
 import threading
 import time
@@ -5,33 +7,28 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import SGDClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
+import pu_shift
 from pu_shift import (
     DensityRatioClassifier,
     RiskMinimizationClassifier,
-    RowBlocks,
-    _cluster,
-    _grids,
+    bigdata,
     estimate_prior,
     estimate_test_prior,
 )
-from pu_shift._grids import Folds, assign_folds
-from pu_shift.bigdata import Survey
+from pu_shift.bigdata import connected, in_memory, map_rows, on_worker
 from tests.mixtures import pu_samples
 from tests.paper.engine import Cluster, wait_for
 
 da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
 NAMES = ["a", "b", "c"]
 SCALES = [100.0, 10.0, 1.0]
 OPTIONS = {"estimator": "ulsif", "n_centers": 30}
-LINEAR = make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss", random_state=0))
 
 
 @pytest.fixture(scope="module")
@@ -41,79 +38,59 @@ def samples():
 
 
 def frame(X, npartitions):
-    try:
-        import dask.dataframe as dd
-    except (ImportError, AttributeError):  # of a pandas that is older than this Dask knows
-        pytest.skip("no data frames of Dask with this pandas")
     return dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=npartitions)
 
 
-def test_folds_of_a_part_are_those_of_the_whole(monkeypatch):
-    monkeypatch.setattr(_grids, "DEALT_AT_ONCE", 64)
-    folds = Folds(500, 3, 7)
-    whole = folds.of_rows(0, 500)
-    assert np.bincount(whole).tolist() == folds.counts.tolist() == [167, 167, 166]
-    for start, stop in ((0, 1), (63, 65), (100, 400), (499, 500), (200, 200)):
-        assert folds.of_rows(start, stop).tolist() == whole[start:stop].tolist()
-    # Few rows are dealt as one permutation.
-    few = np.random.default_rng(7).permutation(np.arange(60) % 3)
-    assert assign_folds("P", 60, 3, 7).tolist() == few.tolist()
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(1, 20), st.integers(0, 99))
+def test_the_sample_is_the_same_for_any_partitions(sizes, most, seed):
+    X = np.arange(2.0 * (1 + sum(sizes))).reshape(-1, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bigdata, "MAX_SAMPLE_ROWS", most)
+        whole, parts = (
+            in_memory({"X": da.from_array(X, chunks=(chunks, 2))}, seed)[0]
+            for chunks in (len(X), (*sizes, 1))
+        )
+    assert whole.tolist() == parts.tolist()
+    assert len(whole) == min(most, len(X))
+    assert len(np.unique(whole[:, 0])) == len(whole)
+    assert set(whole[:, 0]) <= set(X[:, 0])
 
 
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(0, 10**6))
-def test_a_survey_of_any_blocks_is_that_of_all_rows(sizes, seed):
-    X = np.random.default_rng(seed).normal(5.0, 3.0, (1 + sum(sizes), 2))
-    blocks = np.split(X, np.cumsum(sizes))
-    found = RowBlocks(blocks).survey
-    assert sum(found.counts) == len(X)
-    np.testing.assert_array_equal(found.low, X.min(axis=0))
-    np.testing.assert_array_equal(found.high, X.max(axis=0))
-    np.testing.assert_allclose(found.mean, X.mean(axis=0), rtol=1e-12)
-    if len(X) > 1:
-        np.testing.assert_allclose(found.scale, X.std(axis=0), rtol=1e-9)
-    scaled = RowBlocks(blocks).scaled(3.0, 2.0)
-    scaled = scaled.scaled((found.mean - 3.0) / 2.0, found.scale / 2.0)
-    rows = scaled.take(np.arange(len(X)))
-    np.testing.assert_allclose(rows, (X - found.mean) / found.scale)
-    np.testing.assert_allclose(scaled.survey.high, rows.max(axis=0), atol=1e-12)
+def test_many_columns_make_a_smaller_sample(monkeypatch):
+    monkeypatch.setattr(bigdata, "MAX_SAMPLE_CELLS", 50)
+    X = da.zeros((100, 5), chunks=(30, 2))
+    assert in_memory({"X": X}, 0)[0].shape == (10, 5)
 
 
-def test_rows_are_taken_by_their_numbers_in_any_order():
-    X = np.arange(30.0).reshape(10, 3)
-    places = np.array([9, 0, 4, 3])
-    for blocks in (RowBlocks([X[:4], X[4:4], X[4:]]), RowBlocks.of_dask(da.from_array(X, (3, 2)))):
-        assert blocks.shape == X.shape
-        assert blocks.take(places).tolist() == X[places].tolist()
-        assert np.concatenate(list(blocks)).tolist() == X.tolist()
-
-
-@pytest.mark.parametrize("options", [OPTIONS, {}, {**OPTIONS, "direction": "u/p"}])
-def test_a_fit_in_blocks_is_the_fit_in_memory(samples, options):
+@pytest.mark.parametrize("options", [OPTIONS, {"estimator": "linear"}, {"estimator": "kliep"}])
+def test_a_fit_to_few_rows_is_the_fit_in_memory(samples, options):
     X_p, X_u = samples
     expected = DensityRatioClassifier(0.3, 0.5, **options).fit_pu(X_p, X_u)
-    blocks = [
-        (da.from_array(X_p, (40, 2)), da.from_array(X_u, (111, 3))),
-        (X_p, RowBlocks(lambda: iter(np.split(X_u, [1, 300])))),
-    ]
-    for P, U in blocks:
-        found = DensityRatioClassifier(0.3, 0.5, **options).fit_pu(P, U)
-        np.testing.assert_allclose(
-            found.predict_ratio(X_u), expected.predict_ratio(X_u), rtol=1e-6, atol=1e-8
-        )
-        np.testing.assert_allclose(found.ratio_sums_, expected.ratio_sums_, rtol=1e-6)
-        assert found.candidates_.keys() == expected.candidates_.keys()
+    found = DensityRatioClassifier(0.3, 0.5, **options).fit_pu(
+        da.from_array(X_p, (40, 2)), da.from_array(X_u, (111, 3))
+    )
+    np.testing.assert_array_equal(found.predict_ratio(X_u), expected.predict_ratio(X_u))
+    np.testing.assert_array_equal(found.ratio_sums_, expected.ratio_sums_)
+
+
+def test_any_estimator_takes_the_sample(samples, monkeypatch):
+    monkeypatch.setattr(bigdata, "MAX_SAMPLE_ROWS", 300)
+    X_p, X_u = samples
+    trees = RandomForestClassifier(10, random_state=0)
+    lazy = da.from_array(X_u, (90, 3))
+    for classifier in (
+        DensityRatioClassifier(0.3, estimator=trees),
+        RiskMinimizationClassifier(0.3, n_steps=20, safe=False),
+    ):
+        assert classifier.fit_pu(X_p, lazy).predict(X_u).shape == (len(X_u),)
 
 
 def test_float32_stays_float32(samples):
     X_p, X_u = (X.astype(np.float32) for X in samples)
-    found = DensityRatioClassifier(0.3, widths=100.0, lams=0.1).fit_pu(
-        X_p, da.from_array(X_u, (200, 3))
-    )
-    expected = DensityRatioClassifier(0.3, widths=100.0, lams=0.1).fit_pu(X_p, X_u)
-    assert found.ratio_.centers.dtype == np.float32
-    np.testing.assert_allclose(
-        found.predict_ratio(X_u), expected.predict_ratio(X_u), rtol=1e-3, atol=1e-4
-    )
+    options = {"widths": 100.0, "lams": 0.1}
+    found = DensityRatioClassifier(0.3, **options).fit_pu(X_p, da.from_array(X_u, (200, 3)))
+    assert found.ratio_.centers_.dtype == np.float32
 
 
 def test_both_priors_are_estimated_as_in_memory(samples):
@@ -176,6 +153,17 @@ def test_predictions_of_dask_data_frames_keep_the_index(samples):
         classifier.predict(lazy[["a", "c"]])
 
 
+def test_rows_of_a_generator_of_ones_own(samples):
+    """What the documentation shows for rows that come from elsewhere."""
+    X_p, X_u = samples
+    parts = np.array_split(pd.DataFrame(X_u, columns=NAMES), 5)
+    lazy = dd.from_map(parts.__getitem__, range(5), meta=parts[0].iloc[:0])
+    table = pd.DataFrame(X_p, columns=NAMES)
+    found = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(table, lazy)
+    expected = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, X_u)
+    np.testing.assert_array_equal(found.ratio_.coefficients_, expected.ratio_.coefficients_)
+
+
 def bad_frame(X):
     """A data frame whose second partition does not have the columns that it promises."""
     good = frame(X, 2)
@@ -193,32 +181,22 @@ def with_nan(X):
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "message"),
+    ("change", "message"),
     [
         (
-            lambda X: RowBlocks([X[:400], with_nan(X)[400:]]),
-            {},
-            "^X_u must not contain NaN or infinity, found nan in row 101 of block 1, column 2$",
+            lambda X: da.from_array(with_nan(X), (400, 3)),
+            "^X_u must not contain NaN or infinity, found nan in row 101 of partition 1, column 2$",
         ),
-        (lambda X: RowBlocks([X, X[:, :2]]), {}, "^X_u must have 3 columns in every block, bl"),
-        (lambda X: RowBlocks([X, [["a", 1, 2]]]), {}, "^X_u must hold numbers, block 1 does not$"),
-        (lambda X: da.from_array(X[:, :2], (90, 2)), {}, "^X_u has 2 features, but Dens"),
-        (lambda X: da.from_array(X[:, 0], 90), {}, "^X_u must be a matrix of rows, got "),
-        (lambda X: RowBlocks([X[:0]]), {}, "^X_u must have at least one row$"),
-        (RowBlocks, {"selection": "loo"}, "^selection must be 'kfold' for rows that come in bl"),
-        (
-            lambda X: RowBlocks([X]),
-            {"estimator": RandomForestClassifier()},
-            "^estimator 'RandomForestClassifier' has no partial_fit and so needs all rows in ",
-        ),
+        (lambda X: frame(X, 2).astype({"b": str}).assign(b="x"), "^X_u must hold numbers, part"),
+        (lambda X: da.from_array(X[:, :2], (90, 2)), "^X_u has 2 features, but Dens"),
+        (lambda X: da.from_array(X[:, 0], 90), "^X_u must be a matrix of rows, got "),
+        (lambda X: da.from_array(X[:0], (1, 3)), "^X_u must have at least one row$"),
     ],
-)  # fmt: skip
-def test_what_is_wrong_with_blocks_is_said_in_one_line(samples, change, options, message):
+)
+def test_what_is_wrong_with_rows_is_said_in_one_line(samples, change, message):
     X_p, X_u = samples
-    if options.get("selection"):
-        options, X_u = {**OPTIONS, **options}, [X_u]
     with pytest.raises(ValueError, match=message) as error:
-        DensityRatioClassifier(0.3, **options).fit_pu(X_p, change(X_u))
+        DensityRatioClassifier(0.3).fit_pu(X_p, change(X_u))
     assert "\n" not in str(error.value)
 
 
@@ -228,45 +206,53 @@ def test_a_partition_with_other_columns_is_named(samples):
         DensityRatioClassifier(0.3).fit_pu(pd.DataFrame(X_p, columns=NAMES), bad_frame(X_u))
 
 
-def test_what_cannot_be_done_in_blocks_is_refused(samples):
-    X_p, X_u = samples
+def test_what_cannot_be_done_is_refused(samples):
+    X_u = samples[1]
     lazy = da.from_array(X_u, (90, 3))
-    with pytest.raises(ValueError, match="^X_u comes in blocks, but RiskMinimizationClassifier "):
-        RiskMinimizationClassifier(0.3).fit_pu(X_p, lazy)
-    with pytest.raises(ValueError, match=r"^X comes in blocks: use fit_pu\(X\[y == 1\]"):
+    with pytest.raises(ValueError, match=r"^X is a Dask collection: use fit_pu\(X\[y == 1\]"):
         DensityRatioClassifier(0.3).fit(lazy, np.zeros(len(X_u)))
     with pytest.raises(NotFittedError):
         DensityRatioClassifier(0.3).predict(lazy)
-    with pytest.raises(ValueError, match="^numerator must be in memory for KLIEP"):
-        DensityRatioClassifier(0.3, estimator="kliep").fit_pu(lazy, lazy)
-    classifier = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, X_u)
-    with pytest.raises(ValueError, match="^X comes in blocks: call the method for each"):
-        classifier.predict(RowBlocks([X_u]))
-    for nothing in ([], [1.0, 2.0]):
-        with pytest.raises(ValueError, match="^X must have (at least one block|blocks that are)"):
-            RowBlocks(nothing)
+    with pytest.raises(AttributeError, match=r"^pu_shift.RowBlocks is gone: make a Dask collect"):
+        _ = pu_shift.RowBlocks
 
 
-def slowly(rows, start):
+def slowly(rows):
     time.sleep(0.3)
-    return Survey.of(rows).mean * len(rows)
+    return rows.sum(axis=1)
 
 
-def test_a_cluster_that_loses_a_worker_gives_the_same_fit(samples, tmp_path, monkeypatch):
+def test_a_cluster_that_loses_a_worker_gives_the_same(samples, tmp_path, monkeypatch):
     X_p, X_u = samples
     expected = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, X_u)
-    with Cluster(tmp_path, workers=2) as cluster, _cluster.connected(cluster.address) as client:
+    with Cluster(tmp_path, workers=2) as cluster, connected(cluster.address) as client:
         wait_for(lambda: len(client.nthreads()) == 2)
         lazy = da.from_array(X_u, (70, 3))
         found = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, lazy)
-        np.testing.assert_allclose(found.predict_ratio(X_u), expected.predict_ratio(X_u), rtol=1e-6)
-        blocks = RowBlocks.of_dask(lazy)
+        np.testing.assert_array_equal(found.predict_ratio(X_u), expected.predict_ratio(X_u))
+        sums = map_rows(slowly, lazy, np.zeros(0), "sum")
         threading.Timer(0.5, cluster.workers[0].kill).start()
-        np.testing.assert_allclose(blocks.reduce(slowly), X_u.sum(axis=0))
+        np.testing.assert_allclose(sums.compute(), X_u.sum(axis=1))
         assert cluster.workers[0].wait() == -signal.SIGKILL
-        # A worker with another release of the package, or without it.
-        monkeypatch.setattr(_cluster, "__version__", "99")
+        monkeypatch.setattr(bigdata, "__version__", "99")
         with pytest.raises(
-            ValueError, match="^cluster: the worker tcp://.* has pu-shift .*needs 99"
+            ValueError, match=r"^cluster: the worker tcp://.* has pu-shift .*, it needs 99$"
         ):
             DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, lazy)
+
+
+@pytest.mark.parametrize(
+    ("version", "has"), [('__version__ = "0.1"', "has pu-shift 0.1"), (None, "does not have pu-s")]
+)
+def test_a_worker_of_another_version_that_joins_later_is_refused(tmp_path, version, has):
+    package = tmp_path / "other" / "pu_shift"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("" if version else "raise ImportError")
+    (package / "_version.py").write_text(version or "")
+    task = on_worker(len)
+    with Cluster(tmp_path, workers=1) as cluster, connected(cluster.address) as client:
+        assert client.submit(task, "abc").result() == 3
+        cluster.workers[0].kill()
+        cluster.add_worker(path=package.parent)
+        with pytest.raises(ValueError, match=rf"^cluster: the worker tcp://\S* {has}"):
+            client.submit(task, "abcd").result()

@@ -14,7 +14,6 @@ LAYERS = {
         "_version",
         "_chainer",
         "_checks",
-        "_cluster",
         "_files",
         "_grids",
         "_moved",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from pu_shift._checks import distinct
@@ -16,8 +16,8 @@ from pu_shift.cli.common import CommandError, add_data, stage
 from pu_shift.estimation.test_prior import estimate_from_sums
 from pu_shift.estimators import DensityRatioClassifier
 from pu_shift.files.models import load_model
-from pu_shift.files.parquet import ParquetRows, is_parquet
-from pu_shift.files.predictions import sums_of_blocks, sums_on_cluster
+from pu_shift.files.parquet import ParquetTable, is_parquet
+from pu_shift.files.predictions import sums_of_rows
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import Block, CellError, read_blocks
 
@@ -48,13 +48,15 @@ def _number_or_estimate(text: str) -> float | str:
 class OpenedModel(NamedTuple):
     """A model, its classifier, and rows that it is for.
 
-    ``columns`` are the features, those to keep, and whether features may be categories or missing.
+    ``blocks`` begins to read the rows. ``columns`` are the features, those to keep, and whether
+    features may be categories or missing; they are those of the table, if it is Parquet.
     """
 
     estimator: Any
     classifier: Any
-    blocks: Iterator[Block]
+    blocks: Callable[[], Iterator[Block]]
     columns: tuple[list[str], list[str], bool]
+    table: ParquetTable | None = None
 
 
 def open_model(options: argparse.Namespace) -> OpenedModel:
@@ -74,18 +76,18 @@ def open_model(options: argparse.Namespace) -> OpenedModel:
         if names is None:
             raise CommandError(f"{options.model} has no names of features, which Parquet needs")
         columns = list(names), options.keep, categories is not None
-        return OpenedModel(
-            estimator, classifier, ParquetRows(options.data).blocks(*columns), columns
-        )
-    blocks = read_blocks(options.data, names, n_features, keep=options.keep, categories=categories)
-    if categories is None:
-        blocks = _strict(blocks)
+        table = ParquetTable(options.data)
+        return OpenedModel(estimator, classifier, partial(table.blocks, *columns), columns, table)
+    read = partial(
+        read_blocks, options.data, names, n_features, keep=options.keep, categories=categories
+    )
+    blocks = read if categories is not None else partial(_strict, read)
     return OpenedModel(estimator, classifier, blocks, ([], options.keep, categories is not None))
 
 
-def _strict(blocks: Iterator[Block]) -> Iterator[Block]:
+def _strict(read: Callable[[], Iterator[Block]]) -> Iterator[Block]:
     try:
-        yield from blocks
+        yield from read()
     except CellError as error:
         raise CommandError(
             f"{error}; a model that was fitted with --prepare takes categories and missing values"
@@ -106,9 +108,7 @@ def change_condition(path: str, classifier: Any, changes: dict[str, float | None
     )
 
 
-def find_test_prior(
-    options: argparse.Namespace, model: OpenedModel, client: Any = None
-) -> float | None:
+def find_test_prior(options: argparse.Namespace, model: OpenedModel) -> float | None:
     """Return the test prior that is given or, if asked for, found in a first look at the rows."""
     classifier = model.classifier
     wanted = classifier.test_prior if options.test_prior is None else options.test_prior
@@ -126,13 +126,12 @@ def find_test_prior(
     if not (os.path.isfile(options.data) or is_parquet(options.data)):
         raise CommandError(f"--test-prior: {options.data} is read twice and must be a file")
     with stage("estimating the test prior"):
-        if client is None:
-            sums = sums_of_blocks(model.estimator, open_model(options).blocks)
+        function = partial(sums_of_rows, model.estimator)
+        if model.table is None:
+            sums: Any = sum(function(block.rows) for block in model.blocks())
         else:
-            groups = ParquetRows(options.data).groups_with(*model.columns)
-            sums = np.sum(
-                [*sums_on_cluster(model.estimator, groups, model.columns, client)], axis=0
-            )
+            names, _, categories = model.columns
+            sums = model.table.sums(function, names, categories)
         found = estimate_from_sums(classifier, sums)
     print(
         f"test prior {found.test_prior:.3f}, {100 * found.level:.3g}% interval {found.low:.3f} to "

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from pu_shift._chainer import ChainerMissingError
 from pu_shift._checks import ArgumentError, one_line
-from pu_shift._cluster import ClusterError
 from pu_shift._version import __version__
+from pu_shift.bigdata import ClusterError
 from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce
 from pu_shift.device import DeviceError
 from pu_shift.ratios.base import GridEdgeWarning

@@ -13,7 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from pu_shift._cluster import check_workers, connected
+from pu_shift.bigdata import connected
 from pu_shift.files.parquet import is_parquet
 
 PATIENCE = 2.0
@@ -113,5 +113,4 @@ def cluster_of(options: argparse.Namespace) -> Iterator[Any]:
     if not all(map(is_parquet, data)):
         raise CommandError(f"--cluster needs data in Parquet, {data[0]} is not")
     with connected(options.cluster) as client:
-        check_workers(client)
         yield client

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if (options.false_alarm is None) != (options.miss is None):
         raise CommandError("--false-alarm and --miss must be given together")
     model = open_model(options)
-    estimator, classifier, blocks, _ = model
+    estimator, classifier = model.estimator, model.classifier
     if not isinstance(classifier, DensityRatioClassifier):
         raise CommandError(
             f"{options.model} is of --method risk and holds for one prior and cost alone: to "
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     posteriors: list[np.ndarray] = []
     kept: list[list[str]] = [[] for _ in options.keep]
     with progress_bar("explore", options) as bar:
-        for block in blocks:
+        for block in model.blocks():
             bar.total = block.size
             posteriors.append(training_posterior(estimator, block.rows))
             for column, cells in zip(kept, block.kept):

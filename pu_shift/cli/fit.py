@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 
 from pu_shift._chainer import require_chainer
 from pu_shift._sklearn import restore_scaler
-from pu_shift.bigdata import survey_of
 from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
@@ -18,6 +17,7 @@ from pu_shift.files.models import save_model
 from pu_shift.losses import surrogates
 from pu_shift.priors import Condition
 from pu_shift.ratios.registry import PLAIN
+from pu_shift.ratios.standardized import mean_and_scale
 
 TEXTS = {
     "help": "learn a classifier from a CSV file or Parquet",
@@ -122,8 +122,8 @@ def _new_classifier(options: argparse.Namespace, prior: float) -> Any:
 
 def _fitted_scaler(X_p: Any, X_u: Any) -> StandardScaler:
     """Return a scaler that was fitted to both samples."""
-    seen = survey_of(X_p).merged(survey_of(X_u))
-    return restore_scaler(seen.mean, seen.scale, sum(seen.counts))
+    mean, scale = mean_and_scale(X_p, X_u)
+    return restore_scaler(mean, scale, len(X_p) + len(X_u))
 
 
 def _scaled(scaler: StandardScaler | None, X: Any) -> Any:

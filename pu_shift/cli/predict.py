@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pu_shift._files import replacing
+from pu_shift._files import replacing, replacing_folder
 from pu_shift.cli.cases import OpenedModel, add_model, change_condition, find_test_prior, open_model
-from pu_shift.cli.common import CommandError, add_cluster, check_out, cluster_of, progress_bar
-from pu_shift.files.parquet import SUFFIXES, ParquetRows
-from pu_shift.files.predictions import CSVWriter, ParquetWriter, write_folder, write_predictions
+from pu_shift.cli.common import (
+    CommandError,
+    add_cluster,
+    check_out,
+    cluster_of,
+    progress_bar,
+    stage,
+)
+from pu_shift.files import parquet
+from pu_shift.files.predictions import CSVWriter, ParquetWriter, predict_rows, write_predictions
 
 TEXTS = {
     "help": "classify the rows of a CSV, Parquet or .npy file",
@@ -24,7 +32,7 @@ TEXTS = {
     "\n\nColumns of a CSV or Parquet file are found by name, others than the model's are "
     "ignored;\nthose of a .npy matrix are taken in the order of the fit. Rows are streamed: "
     "the data may\nbe larger than the memory, and FILE appears when it is complete. With "
-    "--cluster it is a\nfolder with a Parquet file for each row group of the data.",
+    "--cluster it is a\nfolder with a Parquet file for each partition of the data.",
 }
 
 
@@ -49,12 +57,11 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError(f"--keep: the output has a column {name!r} of its own")
     with cluster_of(options) as client:
         model = open_model(options)
-        test_prior = find_test_prior(options, model, client)
+        test_prior = find_test_prior(options, model)
         changes = {"test_prior": test_prior, "alpha": options.alpha}
         change_condition(options.model, model.classifier, changes)
         if client is not None:
-            groups = ParquetRows(options.data).groups_with(*model.columns)
-            found = write_folder(options.out, model.estimator, groups, model.columns, client)
+            found = _predict_there(options.out, model)
         else:
             found = _predict_here(options, model)
     if options.out is None:
@@ -64,13 +71,27 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _predict_there(out: str, model: OpenedModel) -> tuple[int, int]:
+    """Let the cluster classify the partitions of a table, into files of a folder."""
+    names, keep, categories = model.columns
+    table: Any = model.table
+    frame, check = table.frame(names, keep, categories), partial(parquet.to_matrix, names=names)
+    predict = partial(predict_rows, model.estimator)
+    with (
+        stage("predicting"),
+        table.naming_the_file(names, partial(check, categories=categories)),
+        replacing_folder(out) as folder,
+    ):
+        return parquet.write_predictions(folder, frame, predict, model.columns)
+
+
 def _predict_here(options: argparse.Namespace, model: OpenedModel) -> tuple[int, int]:
-    to_parquet = options.out is not None and Path(options.out).suffix in SUFFIXES
+    to_parquet = options.out is not None and Path(options.out).suffix in parquet.SUFFIXES
     writer: Any = ParquetWriter if to_parquet else CSVWriter
     with progress_bar("predict", options) as bar:
         if options.out is None:
             output = writer(sys.stdout, options.keep)
-            return write_predictions(output, model.estimator, model.blocks, bar)
+            return write_predictions(output, model.estimator, model.blocks(), bar)
         with replacing(options.out, binary=to_parquet) as file:
             output = writer(file, options.keep)
-            return write_predictions(output, model.estimator, model.blocks, bar)
+            return write_predictions(output, model.estimator, model.blocks(), bar)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from pu_shift._checks import ArgumentError
-from pu_shift.bigdata import in_memory
 from pu_shift.cli.common import CommandError, add_cluster, add_data, stage
 from pu_shift.estimation.class_prior import estimate_prior
-from pu_shift.files.parquet import Samples, is_parquet, open_samples
+from pu_shift.files import parquet
+from pu_shift.files.parquet import Samples, is_parquet
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import (
     CellError,
@@ -33,8 +31,9 @@ files:
   or, with --prepare, categories and missing values too. Either one file with a column
   --label that is 1 for labelled positives and 0 (or -1) for unlabelled rows, or
   two files, positives and unlabelled rows, with the same columns.
-  Parquet files, and folders of them, are read block by block and may be larger
-  than the memory, with --cluster on the workers of a Dask cluster.
+  Parquet files, and folders of them, may be larger than the memory: of more than a
+  million rows a random sample is taken, with --cluster by the workers of a Dask
+  cluster.
 """
 
 
@@ -59,7 +58,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def read_samples(options: argparse.Namespace) -> Samples:
-    """Read P and U, or open them to be read in blocks."""
+    """Read P and U, of Parquet at most a sample of each."""
     paths, label = options.data, options.label
     if (len(paths), label is None) not in ((1, False), (2, True)):
         raise CommandError(
@@ -98,13 +97,9 @@ def read_samples(options: argparse.Namespace) -> Samples:
 def _parquet_samples(options: argparse.Namespace) -> Samples:
     if not all(map(is_parquet, options.data)):
         raise CommandError("data must be two files of one kind, CSV or Parquet")
-    remote = options.cluster is not None
-    shared = options.drop, options.prepare, options.seed, remote
-    samples = open_samples(options.data, options.label, *shared)
-    for X in (samples.X_p, samples.X_u):
-        X.progress = partial(tqdm, unit="part", leave=False, disable=None, desc="reading")
-    X_p, X_u = in_memory({"X_p": samples.X_p, "X_u": samples.X_u}, options.seed)
-    return samples._replace(X_p=X_p, X_u=X_u)
+    shared = options.label, options.drop, options.prepare, options.seed
+    with stage(f"reading {' and '.join(options.data)}"):
+        return parquet.read_samples(options.data, *shared)
 
 
 def _labelled(

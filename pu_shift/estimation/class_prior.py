@@ -28,7 +28,7 @@ from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._grids import assign_folds
 from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import fit_scaler
-from pu_shift.bigdata import in_memory, is_lazy
+from pu_shift.bigdata import in_memory, is_dask
 from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import as_rows, at_most, check_scale
 from pu_shift.ratios.ulsif import ULSIF
@@ -143,7 +143,7 @@ def estimate_prior(
     one_of("method", method, PRIOR_METHODS)
     level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
-    if is_lazy(X_p) or is_lazy(X_u):
+    if is_dask(X_p) or is_dask(X_u):
         X_p, X_u = map(np.asarray, in_memory({"X_p": X_p, "X_u": X_u}, child(seed, 3)))
     X_p = as_rows("X_p", X_p, least=3)
     X_u = as_rows("X_u", X_u, least=3, columns=X_p.shape[1])

@@ -11,9 +11,9 @@ so that unlabelled test rows show the shift s even where π is unknown, and
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from scipy.stats import norm
 
 from pu_shift._checks import ArgumentError, one_of, open_interval, open_unit, shown
 from pu_shift._sklearn import split_steps
-from pu_shift.bigdata import RowBlocks, as_blocks
+from pu_shift.bigdata import compute, is_dask, partitions
 from pu_shift.priors import shift_posterior
 
 SHIFT_METHODS = ("ratio", "em")
@@ -164,16 +164,17 @@ def _needs_sums(classifier: Any) -> None:
 def test_sums(classifier: Any, X: Any) -> np.ndarray:
     """Sums over rows that ``'ratio'`` needs of a test set: of 1, of g and of g²."""
     _needs_sums(classifier)
-    X = as_blocks("X_test", X)
-    if isinstance(X, RowBlocks):
-        bare = copy.copy(classifier)
-        # The blocks have been checked against the names, and are matrices now.
-        vars(bare).pop("feature_names_in_", None)
-        return X.reduce(lambda rows, _: test_sums(bare, rows) if len(rows) else np.zeros(3))
+    if is_dask(X):
+        calls = [(part,) for part in partitions("X_test", X)]
+        return np.sum(compute(partial(_sums_of_partition, classifier), calls), axis=0)
     return sums_of(to_unit_interval(classifier.predict_ratio(X), classifier.direction_))
 
 
 vars(test_sums)["__test__"] = False
+
+
+def _sums_of_partition(classifier: Any, part: Any) -> np.ndarray:
+    return test_sums(classifier, part) if len(part) else np.zeros(3)
 
 
 def to_unit_interval(ratio: np.ndarray, direction: str) -> np.ndarray:

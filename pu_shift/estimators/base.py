@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import ArgumentError, positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
-from pu_shift.bigdata import in_memory, is_dask, is_lazy, map_rows, meta_of
+from pu_shift.bigdata import in_memory, is_dask, map_rows, meta_of
 from pu_shift.device import get_device
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.priors import Condition, shift_posterior
@@ -99,7 +99,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier.
         """
-        if is_lazy(X):
+        if is_dask(X):
             raise ValueError("X is a Dask collection: use fit_pu(X[y == 1], X[y != 1])")
         X, y = validated(self, X, y, ensure_min_samples=2)
         classes = _classes(y, self.pos_label)
@@ -137,7 +137,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the two samples; both get the dtype of the first."""
-        if is_lazy(X_p) or is_lazy(X_u):
+        if is_dask(X_p) or is_dask(X_u):
             X_p, X_u = in_memory({"X_p": X_p, "X_u": X_u}, child(self._seed(), 10))
         X_p = validated(self, X_p, name="X_p")
         X_u = validated(self, X_u, name="X_u", reset=False)

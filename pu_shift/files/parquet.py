@@ -1,36 +1,29 @@
-"""Parquet: a file, a folder of files, or one that is partitioned, read one row group at a time.
+"""Parquet: a file, a folder of files, or one that is partitioned, as a Dask data frame.
 
-Only the columns that are asked for are read. A row group can be sent to a worker of a cluster,
-which reads it where it is.
+Only the columns that are asked for are read.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import one_line, shown
-from pu_shift._seeds import Seed, child
-from pu_shift.bigdata import RowBlocks
+from pu_shift._checks import ArgumentError, one_line, shown
+from pu_shift._seeds import Seed
+from pu_shift.bigdata import cluster_errors, compute, in_memory, on_worker, partitions
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import (
-    BLOCK_CELLS,
-    Block,
-    DataError,
-    check_drop,
-    check_finite,
-    missing_column,
-)
+from pu_shift.files.tables import Block, CellError, check_drop, check_finite, missing_column
+from pu_shift.files.unpacking import DataError
 
 SUFFIXES = (".parquet", ".pq")
-# Rows that a preparation of words and gaps is fitted to at most.
-MAX_PREPARED_ROWS = 50_000
+# What the columns of a partition take, at most, unless a row group takes more.
+PARTITION_SIZE = "64MiB"
 
 
 class Samples(NamedTuple):
@@ -52,8 +45,8 @@ def is_parquet(path: str) -> bool:
         return file.read(4) == b"PAR1"
 
 
-class ParquetRows:
-    """The rows of a Parquet file or folder, by row groups in the order of the files' names."""
+class ParquetTable:
+    """The files of a Parquet table, in the order of their names."""
 
     def __init__(self, path: str) -> None:
         arrow = pyarrow_or_refuse()
@@ -65,38 +58,40 @@ class ParquetRows:
             dataset = arrow.dataset.dataset(
                 os.path.abspath(path), format="parquet", partitioning="hive"
             )
-            self.schema = dataset.schema
+            self.schema, self.n_rows = dataset.schema, dataset.count_rows()
             self.files = sorted(dataset.get_fragments(), key=lambda file: file.path)
-            groups = [group for file in self.files for group in file.split_by_row_group()]
-            # `count_rows` of a row group is that of its file.
-            self.counts = [sum(part.num_rows for part in group.row_groups) for group in groups]
         self.names = list(self.schema.names)
         if len(set(self.names)) < len(self.names):
             raise DataError(f"data: {path} has two columns of one name")
-        if sum(self.counts) == 0:
+        if self.n_rows == 0:
             raise DataError(f"data: {path} has no rows")
-        starts = np.cumsum([0, *self.counts]).tolist()
-        firsts: dict[str, int] = {}
-        self.groups = [
-            RowGroup(
-                group.path,
-                group.row_groups[0].id,
-                group.partition_expression,
-                self.schema,
-                start,
-                start - firsts.setdefault(group.path, start),
-            )
-            for group, start in zip(groups, starts)
-        ]
 
-    def check(self, names: Sequence[str], words: bool) -> None:
-        """Refuse columns that are missing, in any of the files, or hold neither number nor word."""
-        for name in names:
+    def frame(
+        self, names: Sequence[str], others: Sequence[str] = (), categories: bool = False
+    ) -> Any:
+        """Return features and other columns as a Dask data frame, if all files have them."""
+        import dask.dataframe as dd
+
+        for name in (*names, *others):
             if name not in self.names:
                 raise DataError(f"data: {self.path} {missing_column(name, self.names)}")
+        self._check(names, categories)
+        columns = list(dict.fromkeys([*names, *others]))
+        with _reading(self.path):
+            # Arrow's types keep whole numbers whole where some are missing.
+            return dd.read_parquet(
+                [file.path for file in self.files],
+                columns=columns,
+                dtype_backend="pyarrow",
+                blocksize=PARTITION_SIZE,
+            )
+
+    def _check(self, names: Sequence[str], categories: bool) -> None:
+        """Refuse features that hold neither numbers nor categories, or not in every file."""
+        for name in names:
             kind = self.schema.field(name).type
-            if not (_is_number(kind) or (words and _is_word(kind))):
-                cure = "--prepare takes words, " if _is_word(kind) and not words else ""
+            if not (_is_number(kind) or (categories and _is_text(kind))):
+                cure = "--prepare takes categories, " if _is_text(kind) and not categories else ""
                 raise DataError(
                     f"data: {self.path} has {kind} in column {shown(name)}, where there must be "
                     f"numbers; {cure}--drop leaves a column out"
@@ -115,133 +110,88 @@ class ParquetRows:
                         f"{self.schema.field(name).type}"
                     )
 
-    def cells(self, names: Sequence[str], seed: Seed) -> np.ndarray:
-        """Return numbers, words and gaps of some rows, at most as many as a preparation needs."""
-        n, places = sum(self.counts), None
-        if n > MAX_PREPARED_ROWS:
-            rng = np.random.default_rng(seed)
-            places = np.sort(rng.choice(n, MAX_PREPARED_ROWS, replace=False))
-        parts = []
-        for group in self.groups:
-            for first, table in group.tables(names):
-                rows = _matrix(table, names, words=True)
-                if places is not None:
-                    low, high = np.searchsorted(places, (first, first + len(rows)))
-                    rows = rows[places[low:high] - first]
-                parts.append(rows)
-        return np.concatenate(parts)
+    @contextmanager
+    def naming_the_file(
+        self, columns: Sequence[str], check: Callable[[Any, int], Any]
+    ) -> Iterator[None]:
+        """Say in which file, and in which of its rows, the cell is that an error is about.
 
-    def blocks(self, names: Sequence[str], keep: Sequence[str], words: bool) -> Iterator[Block]:
-        """Yield the rows' features, and the columns to keep as Arrow's arrays."""
-        for group in self.groups_with(names, keep, words):
-            for block in group.blocks(names, keep, words):
-                yield block._replace(size=sum(self.counts))
-
-    def groups_with(self, names: Sequence[str], keep: Sequence[str], words: bool) -> list[RowGroup]:
-        """Return the row groups, if all files have these columns."""
-        self.check(names, words)
-        for name in keep:
-            if name not in self.names:
-                raise DataError(f"data: {self.path} {missing_column(name, self.names)}")
-        return self.groups
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """A row group of a file, and how many rows come before it: of all files, and of its own.
-
-    It can be sent without being opened; ``keys`` tell the values that stand in the path.
-    """
-
-    path: str
-    number: int
-    keys: Any
-    schema: Any
-    start: int
-    start_in_file: int
-
-    def tables(self, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Yield the number of the first row, and some rows of the columns."""
-        first = self.start
-        with _reading(self.path):
-            arrow = pyarrow_or_refuse()
-            fragment = arrow.dataset.ParquetFileFormat().make_fragment(
-                self.path, arrow.fs.LocalFileSystem(), self.keys, [self.number]
-            )
-            scanner = fragment.scanner(
-                schema=self.schema,
-                columns=list(names),
-                batch_size=max(1, BLOCK_CELLS // len(names)),
-                batch_readahead=1,
-                fragment_readahead=1,
-            )
-            for batch in scanner.to_batches():
-                if batch.num_rows:
-                    yield first, arrow.Table.from_batches([batch])
-                    first += batch.num_rows
-
-    def in_file(self, place: int) -> int:
-        """Return the place in the file of a row that has this one among all."""
-        return place - self.start + self.start_in_file
-
-    def blocks(self, names: Sequence[str], keep: Sequence[str], words: bool) -> Iterator[Block]:
-        """Yield features, and the columns to keep; positions count rows."""
-        for first, table in self.tables([*names, *(name for name in keep if name not in names)]):
-            rows = self.matrix(table, names, first, words)
-            end = first + len(rows)
-            yield Block(rows, end, end, tuple(table.column(name) for name in keep))
-
-    def matrix(self, table: Any, names: Sequence[str], first: int, words: bool) -> np.ndarray:
-        """Return the finite numbers of a table; with words, cells may be words or missing."""
-        rows = _matrix(table, names, words)
+        ``check`` raises that error, of a data frame and the number of rows before it.
+        """
         try:
-            check_finite(rows, names, self.in_file(first), missing=words)
-        except DataError as error:
-            raise type(error)(f"data: {self.path} {error}") from None
-        return rows
+            yield
+        except pyarrow_or_refuse().ArrowException as error:
+            raise DataError(f"data: {self.path} cannot be read: {one_line(error)}") from None
+        except CellError:
+            for file in self.files:
+                first = 0
+                for group in file.split_by_row_group():
+                    frame = _to_pandas(group.to_table(schema=self.schema, columns=[*columns]))
+                    try:
+                        check(frame, first)
+                    except CellError as error:
+                        raise DataError(f"data: {file.path} {error}") from None
+                    first += len(frame)
+            raise
+
+    def sums(
+        self, function: Callable[[np.ndarray], Any], names: Sequence[str], categories: bool
+    ) -> Any:
+        """Sum a function of the rows of each partition, computed where the partitions are."""
+        check = partial(to_matrix, names=names, categories=categories)
+        with self.naming_the_file(names, check):
+            parts = partitions("data", self.frame(names, (), categories))
+            return np.sum(
+                compute(partial(_of_rows, function, check), [(p,) for p in parts]), axis=0
+            )
+
+    def blocks(
+        self, names: Sequence[str], keep: Sequence[str], categories: bool
+    ) -> Iterator[Block]:
+        """Yield the rows of one partition after the other, with the columns to keep."""
+        done, check = 0, partial(to_matrix, names=names, categories=categories)
+        with self.naming_the_file(names, check):
+            for part in partitions("data", self.frame(names, keep, categories)):
+                (frame,) = compute(_same, [(part,)])
+                done += len(frame)
+                kept = tuple(frame[name] for name in keep)
+                yield Block(check(frame), done, self.n_rows, kept)
 
 
-def open_samples(
-    paths: Sequence[str],
-    label: str | None,
-    drop: Sequence[str],
-    prepare: bool,
-    seed: Seed,
-    remote: bool,
+def read_samples(
+    paths: Sequence[str], label: str | None, drop: Sequence[str], prepare: bool, seed: Seed
 ) -> Samples:
-    """Open P and U, in one Parquet table with a label or in two, to be read in blocks."""
-    tables = [ParquetRows(path) for path in paths]
+    """Read P and U, in one Parquet table with a label or in two; at most a sample of each."""
+    tables = [ParquetTable(path) for path in paths]
     names = _features(tables, label, drop)
-    for table in tables:
-        table.check(names, words=prepare)
-    preparation, width = None, len(names)
+    samples = {}
+    for name, table in zip(("X_p", "X_u"), (tables[0], tables[-1])):
+        frame = table.frame(names, [] if label is None else [label], prepare)
+        if label is not None:
+            select = partial(_labelled, label, name == "X_p")
+            frame = frame.map_partitions(on_worker(select), meta=select(frame._meta))
+        samples[name] = frame[names]
+    columns, checks = [*names, *([] if label is None else [label])], (label, names, prepare)
+    check = partial(_check_frame, *checks)
+    with tables[0].naming_the_file(columns, check), tables[-1].naming_the_file(columns, check):
+        found = in_memory(samples, seed, partial(_count, prepare))
+    X_p, X_u = (to_matrix(frame, names=names, categories=prepare) for frame in found)
+    preparation = None
     if prepare:
-        cells = [table.cells(names, child(seed, 7, k)) for k, table in enumerate(tables)]
-        preparation = TablePreparation().fit(np.concatenate(cells), feature_names=names)
-        width = preparation.transform(cells[0][:1]).shape[1]
-    X_p, X_u = (
-        RowBlocks.of_parts(
-            [
-                _SampleGroup(group, tuple(names), label, name == "X_p", preparation)
-                for group in table.groups
-            ],
-            name,
-            width,
-            remote,
-        )
-        for name, table in zip(("X_p", "X_u"), (tables[0], tables[-1]))
-    )
+        both = np.concatenate([X_p, X_u])
+        preparation = TablePreparation().fit(both, feature_names=names)
+        X_p, X_u = preparation.transform(X_p), preparation.transform(X_u)
     return Samples(np.array(names, dtype=object), X_p, X_u, preparation)
 
 
-def _features(tables: Sequence[ParquetRows], label: str | None, drop: Sequence[str]) -> list[str]:
+def _features(tables: Sequence[ParquetTable], label: str | None, drop: Sequence[str]) -> list[str]:
     """Return the names of the features, if the tables have them and what else is named."""
     first, last = tables[0], tables[-1]
     check_drop(first.path, drop, label, [table.names for table in tables])
     if label is not None and label not in first.names:
-        raise DataError(f"label: {first.path} {missing_column(label, first.names)}")
+        raise ArgumentError("label", f": {first.path} {missing_column(label, first.names)}")
     if label is not None and not _is_number(first.schema.field(label).type):
-        raise DataError(f"label: column {label!r} must hold 1 and 0 or -1")
+        raise ArgumentError("label", f": column {label!r} must hold 1 and 0 or -1")
     names = [name for name in first.names if name != label and name not in drop]
     if not names:
         raise DataError(f"data: {first.path} has no column of features")
@@ -251,50 +201,120 @@ def _features(tables: Sequence[ParquetRows], label: str | None, drop: Sequence[s
     return names
 
 
-@dataclass(frozen=True)
-class _SampleGroup:
-    """The rows of a row group that belong to P or to U, as blocks of numbers."""
+def _labelled(label: str, positive: bool, frame: Any) -> Any:
+    """Return the rows that are labelled as positive, or the others."""
+    return frame[_labels(frame, label) == positive]
 
-    group: RowGroup
-    names: tuple[str, ...]
-    label: str | None
-    positive: bool
-    preparation: TablePreparation | None
 
-    def __call__(self) -> Iterator[np.ndarray]:
-        words = self.preparation is not None
-        read = [*self.names, *([] if self.label is None else [self.label])]
-        for first, table in self.group.tables(read):
-            rows = self.group.matrix(table, self.names, first, words)
-            if self.label is not None:
-                rows = rows[self._marks(table, self.label, first) == self.positive]
-            if self.preparation is not None and len(rows):
-                rows = self.preparation.transform(rows)
-            if len(rows):
-                yield rows
+def _labels(frame: Any, label: str, first: int = 0) -> np.ndarray:
+    """Tell which rows are labelled as positive."""
+    labels = _cells(frame[label])
+    strange = np.flatnonzero(~np.isin(labels, (1.0, 0.0, -1.0)))
+    if len(strange):
+        raise CellError(
+            f"has {labels[strange[0]]:g} in row {first + strange[0] + 1} of the label {label!r}, "
+            "which must be 1 for labelled positives and 0 or -1 for unlabelled rows"
+        )
+    return labels == 1.0
 
-    def _marks(self, table: Any, label: str, first: int) -> np.ndarray:
-        """Tell which rows are labelled as positive."""
-        marks = _matrix(table, [label], words=False)[:, 0]
-        strange = np.flatnonzero(~np.isin(marks, (1.0, 0.0, -1.0)))
-        if len(strange):
-            raise DataError(
-                f"label: column {label!r} must be 1 for labelled positives and 0 or -1 for "
-                f"unlabelled rows, found {marks[strange[0]]:g} in row "
-                f"{self.group.in_file(first) + strange[0] + 1} of {self.group.path}"
-            )
-        return marks == 1.0
+
+def _check_frame(
+    label: str | None, names: Sequence[str], categories: bool, frame: Any, first: int
+) -> None:
+    if label is not None:
+        _labels(frame, label, first)
+    to_matrix(frame, first, names, categories)
+
+
+def _count(categories: bool, name: str, columns: Any, number: int, frame: Any) -> int:
+    return len(to_matrix(frame, 0, list(columns), categories))
+
+
+def to_matrix(
+    frame: Any, first: int = 0, names: Sequence[str] = (), categories: bool = False
+) -> np.ndarray:
+    """Return columns in finite numbers; with categories, as objects where there are texts."""
+    columns = [_cells(frame[name]) for name in names]
+    kind = object if any(column.dtype == object for column in columns) else np.float64
+    rows = np.empty((len(frame), len(names)), dtype=kind)
+    for place, column in enumerate(columns):
+        rows[:, place] = column
+    check_finite(rows, names, first, missing=categories)
+    return rows
+
+
+def _cells(column: Any) -> np.ndarray:
+    """Return a column's numbers, NaN where one is missing; texts as objects."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    number = pd.api.types.is_numeric_dtype(column.dtype)
+    return column.to_numpy(np.float64 if number else object, na_value=np.nan)
+
+
+def write_predictions(
+    out: Path,
+    frame: Any,
+    predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    columns: tuple[Sequence[str], Sequence[str], bool],
+) -> tuple[int, int]:
+    """Write predictions of a Dask data frame to a folder; count rows and positives.
+
+    ``columns`` are the features, those to keep, and whether features may be categories or missing.
+    """
+    arrow = pyarrow_or_refuse()
+    classify = partial(_classified, predict, columns)
+    meta = frame._meta[list(columns[1])].assign(label=np.int8(0), probability=0.0)
+    meta = meta.astype({"label": np.int8, "probability": np.float64})
+    with cluster_errors():
+        frame.map_partitions(on_worker(classify), meta=meta).to_parquet(
+            str(out),
+            write_index=False,
+            write_metadata_file=False,
+            name_function="part-{:05}.parquet".format,
+        )
+    found = arrow.dataset.dataset(str(out))
+    return found.count_rows(), found.count_rows(filter=arrow.dataset.field("label") == 1)
+
+
+def _classified(
+    predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    columns: tuple[Sequence[str], Sequence[str], bool],
+    frame: Any,
+) -> Any:
+    names, keep, categories = columns
+    kept = frame[list(keep)]
+    if len(frame) == 0:
+        labels, probability = np.zeros(0, np.int8), np.zeros(0)
+    else:
+        labels, probability = predict(to_matrix(frame, 0, names, categories))
+    return kept.assign(label=labels, probability=probability)
+
+
+def _same(frame: Any) -> Any:
+    return frame
+
+
+def _of_rows(function: Callable[[np.ndarray], Any], read: Callable[[Any], Any], frame: Any) -> Any:
+    return function(read(frame)) if len(frame) else 0.0
+
+
+def _to_pandas(table: Any) -> Any:
+    import pandas as pd
+
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
 def pyarrow_or_refuse() -> Any:
     """Import what only Parquet needs."""
     try:
+        import dask.dataframe  # noqa: F401
         import pyarrow.dataset
-        import pyarrow.fs
         import pyarrow.parquet
     except ImportError:
         raise DataError(
-            "data: Parquet needs pyarrow: pip install '.[parquet]' in a clone"
+            "data: Parquet needs dask and pyarrow: pip install '.[parquet]' in a clone"
         ) from None
     return pyarrow
 
@@ -314,26 +334,8 @@ def _is_number(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _is_word(kind: Any) -> bool:
+def _is_text(kind: Any) -> bool:
     types = pyarrow_or_refuse().types
     if types.is_dictionary(kind):
         kind = kind.value_type
     return types.is_string(kind) or types.is_large_string(kind)
-
-
-def _matrix(table: Any, names: Sequence[str], words: bool) -> np.ndarray:
-    """Return columns as numbers, with NaN for gaps; as objects if there are words."""
-    arrow = pyarrow_or_refuse()
-    columns: list[Any] = []
-    for name in names:
-        column = table.column(name)
-        if _is_word(column.type):
-            values = column.cast(arrow.string()).to_pylist()
-            columns.append(np.array([np.nan if v is None else v for v in values], dtype=object))
-        else:
-            columns.append(column.cast(arrow.float64()).to_numpy())
-    wordy = words and any(column.dtype == object for column in columns)
-    rows = np.empty((table.num_rows, len(names)), dtype=object if wordy else np.float64)
-    for place, column in enumerate(columns):
-        rows[:, place] = column
-    return rows

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from pu_shift import data
 from pu_shift._checks import distinct, one_of, positive_int
-from pu_shift._cluster import connected
+from pu_shift.bigdata import connected
 from pu_shift.data.registry import lookup
 from pu_shift.data.sampling import draw
 from pu_shift.device import Device, get_device

@@ -8,12 +8,11 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import joblib
 
-from pu_shift._cluster import ClusterError, finished, with_one_thread
+from pu_shift.bigdata import ClusterError, results
 
 
 class WorkerError(RuntimeError):
@@ -68,13 +67,9 @@ def on_cluster(
 ) -> Iterator[Any]:
     """Yield the results of ``function(task, *shared)`` as they finish, in whatever order.
 
-    ``WorkerError`` when the scheduler is lost, or has no workers or no answer for long.
+    ``WorkerError`` when the scheduler is lost, or workers die again and again.
     """
-    # Dask runs the tasks of a lost worker again elsewhere; `retries` is for
-    # tasks that themselves fail, say because a worker's disk was busy.
-    arguments = [tasks, *([argument] * len(tasks) for argument in shared)]
-    futures = client.map(partial(with_one_thread, function), *arguments, retries=2, pure=False)
     try:
-        yield from finished(client, futures, "training sets")
+        yield from results(client, function, [(task, *shared) for task in tasks])
     except ClusterError as error:
         raise WorkerError(str(error)) from error

@@ -107,11 +107,11 @@ class Cluster:
         for _ in range(workers):
             self.add_worker()
 
-    def add_worker(self):
+    def add_worker(self, path=ROOT):
         options = ("--nthreads", 2, "--no-nanny", "--memory-limit", 0)
-        self.workers.append(self.start("dask_worker", self.address, *options))
+        self.workers.append(self.start("dask_worker", self.address, *options, path=path))
 
-    def start(self, module, *arguments):
+    def start(self, module, *arguments, path=ROOT):
         with open(self.folder / "log.txt", "ab") as log:
             process = subprocess.Popen(
                 [
@@ -123,7 +123,7 @@ class Cluster:
                     "127.0.0.1",
                     "--no-dashboard",
                 ],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "PYTHONPATH": str(path)},
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pu_shift import _cluster, data
+from pu_shift import data
 from pu_shift.data.sampling import draw
 from pu_shift.paper import runner
 from pu_shift.paper.compare import load_paper_table
@@ -568,33 +568,16 @@ def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(uninterrupt
     assert_same_rows(rows(tmp_path / "out"), uninterrupted)
 
 
-@pytest.mark.parametrize(
-    ("hurt", "message"),
-    [
-        (lambda cluster: cluster.scheduler.kill(), "^(workers died|the cluster has not answered) "),
-        (
-            lambda cluster: cluster.scheduler.send_signal(signal.SIGSTOP),
-            "^the cluster has not answered for 1 s, look after its ",
-        ),
-        (
-            lambda cluster: cluster.workers[0].kill(),
-            "^the cluster has had no workers for 1 s, look after its ",
-        ),
-    ],
-    ids=["killed", "frozen", "workerless"],
-)
-def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd, monkeypatch, hurt, message):
-    monkeypatch.setattr(_cluster, "LOOK_EVERY", 2)
+def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd):
     with Cluster(tmp_path, workers=1) as cluster:
 
         def hurt_it(tasks, finished):
             for number, found in enumerate(finished):
                 if number == 0:
-                    hurt(cluster)
-                    monkeypatch.setattr(_cluster, "PATIENCE", 1)
+                    cluster.scheduler.kill()
                 yield found
 
-        with pytest.raises(WorkerError, match=f"{message}.*: finished trials are kept, run again"):
+        with pytest.raises(WorkerError, match="^workers died .*: finished trials are kept, "):
             run_all(
                 {tmp_path / "out": ONE},
                 DATASETS,

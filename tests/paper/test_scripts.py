@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from custom import main as custom_main
 
-from pu_shift import _cluster, data, device
+from pu_shift import bigdata, data, device
 from pu_shift.paper import runner, scripts, tables
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.scripts import all_tables_main, table_main
@@ -30,6 +30,7 @@ from tests.paper.engine import (
     FAST,
     ROOT,
     SLOW,
+    Cluster,
     assert_same_rows,
     count_sets,
     rows,
@@ -254,13 +255,27 @@ def test_a_full_disk_is_a_one_line_error(one_table, capsys, monkeypatch):
 
 
 def test_an_unreachable_cluster_is_a_one_line_error(one_table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(_cluster, "CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr(bigdata, "CONNECT_TIMEOUT", 0.5)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
         assert table_main(1, [*one_table, "--cluster", address]) == 2
     assert_one_line(capsys, f"cluster {address} cannot be reached: .*[Tt]imed out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_worker_of_another_version_makes_no_table(one_table, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bigdata, "__version__", "99")
+    with Cluster(tmp_path, workers=1) as cluster:
+        assert table_main(1, [*one_table, "--cluster", cluster.address]) == 2
+    assert_one_line(capsys, "cluster: the worker tcp://.* has pu-shift .*, it needs 99")
+
+
+def test_a_cluster_without_workers_is_a_one_line_error(one_table, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bigdata, "WORKER_TIMEOUT", 0.5)
+    with Cluster(tmp_path, workers=0) as cluster:
+        assert table_main(1, [*one_table, "--cluster", cluster.address]) == 2
+    assert_one_line(capsys, f"the cluster {cluster.address} has had no workers for 0.5 s")
 
 
 @pytest.mark.parametrize(
