@@ -21,6 +21,7 @@ LAYERS = {
         "_pages",
         "_seeds",
         "_signals",
+        "_threads",
         "_sklearn",
         "device",
     ),

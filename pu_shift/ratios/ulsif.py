@@ -20,11 +20,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from pu_shift._checks import one_of
 from pu_shift._grids import ULSIF_LAMS, WIDTH_FACTORS, Folds, check_grid, deal_folds
 from pu_shift._seeds import Seed, child
+from pu_shift._threads import one_thread
 from pu_shift.device import array_namespace, beside, to_numpy
 from pu_shift.ratios import kernels
 from pu_shift.ratios.base import BasisRatio, check_samples, choose, gaussian_basis
@@ -315,7 +315,7 @@ def _eigh(H: Any) -> tuple[Any, Any]:
     xp = array_namespace(H)
     # More threads gain little on matrices of this size; on a busy machine, where they wait for
     # each other, 500 × 500 took a hundred times as long.
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         values, vectors = xp.linalg.eigh(H)
     floor = xp.max(values, axis=-1, keepdims=True) * (H.shape[-1] * xp.finfo(H.dtype).eps)
     return xp.where(values > floor, values, floor), vectors
