@@ -30,7 +30,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import ArgumentError, open_unit, positive_int, shown
+from pu_shift._checks import ArgumentError, positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
 from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
 from pu_shift.device import get_device
@@ -350,56 +350,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         n_folds = positive_int("n_folds", self.n_folds, least=2)
         return min(n_folds, X_p.shape[0], X_u.shape[0])
 
-    def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps: parameters other than the defaults, and the fit.
-
-        Returns
-        -------
-        dict
-            Numbers, texts, arrays, and dicts and lists of them; see :meth:`from_state`.
-        """
-        check_is_fitted(self, "classes_")
-        defaults = type(self)().get_params(deep=False)
-        params = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            # A model is loaded on the CPU.
-            if name != "gpu" and not (value is defaults[name] or _equal(value, defaults[name]))
-        }
-        return {
-            "params": params,
-            "n_features": int(self.n_features_in_),
-            "classes": self.classes_.tolist(),
-            "prior": self.prior_,
-            **self._fitted_state(),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Any:
-        """Return the fitted classifier of a state.
-
-        Parameters
-        ----------
-        state
-            What :meth:`to_state` returned.
-
-        Returns
-        -------
-        estimator
-            The classifier, on the CPU.
-        """
-        classifier = cls(**state["params"])
-        classes = np.array(state["classes"])
-        if classes.shape != (2,) or classes.dtype.kind not in "biufU" or classes[0] == classes[1]:
-            raise ValueError(f"classes must be two labels, got {shown(state['classes'])}")
-        classifier.classes_, classifier.prior_ = classes, open_unit("prior", state["prior"])
-        classifier.n_features_in_ = positive_int("n_features", state["n_features"])
-        classifier._restore_fit(state)
-        # Parts that do not belong together fail here, and not in a prediction.
-        Condition(classifier.prior_, classifier._stated_test_prior, classifier.alpha)
-        classifier._score_row(np.zeros((1, classifier.n_features_in_)))
-        return classifier
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
@@ -411,11 +361,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def _more_tags(self) -> dict[str, bool]:
         # For scikit-learn before 1.6.
         return {"binary_only": True, "poor_score": True}
-
-
-def _equal(value: Any, default: Any) -> bool:
-    """Whether a parameter has its default's value and type."""
-    return type(value) is type(default) and not isinstance(value, np.ndarray) and value == default
 
 
 def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:

@@ -25,6 +25,7 @@ from pu_shift.estimation.test_prior import (
 )
 from pu_shift.estimators.base import PUClassifier, validated
 from pu_shift.estimators.ratio_options import check_fit_params, kernel_ratio
+from pu_shift.estimators.state import RatioState
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.average import (
     KERNELS,
@@ -36,14 +37,13 @@ from pu_shift.ratios.average import (
     lets_gaps_in,
     takes,
 )
-from pu_shift.ratios.base import Ratio, check_shape
 from pu_shift.ratios.kernels import at_most
 
 # Rows of P, and of U, whose held-out ratios the estimate of π′ rests on at most.
 MAX_HELD_OUT_ROWS = 100_000
 
 
-class DensityRatioClassifier(PUClassifier):
+class DensityRatioClassifier(RatioState, PUClassifier):
     r"""PU classification by a density ratio: fitted once, decided under any condition.
 
     .. math:: \mathrm{sign}\left[\pi\,\frac{p_\mathrm{p}(x)}{p_\mathrm{u}(x)}
@@ -383,28 +383,6 @@ class DensityRatioClassifier(PUClassifier):
         device = device_of(self.ratio_.coefficients)
         with device.use():
             return to_numpy(self.ratio_(device.send(X)))
-
-    def _fitted_state(self) -> dict[str, Any]:
-        return {
-            "direction": self.direction_,
-            "ratio": self.ratio_.to_state(),
-            "ratio_sums": getattr(self, "ratio_sums_", None),
-            "candidates": self.candidates_,
-        }
-
-    def _restore_fit(self, state: Mapping[str, Any]) -> None:
-        self.direction_ = one_of("direction", state["direction"], DIRECTIONS)
-        self.ratio_ = Ratio.from_state(state["ratio"])
-        self.candidates_ = state["candidates"]
-        sums = state["ratio_sums"]
-        # Models of the first releases have none.
-        if sums is not None:
-            self.ratio_sums_ = check_shape("ratio_sums", sums, (2, 3))
-            if not (sums[:, 0] >= 2).all():
-                raise ValueError("ratio_sums must be of two rows at least")
-
-    def _score_row(self, X: np.ndarray) -> None:
-        self.ratio_(X)
 
     def _decide(self, X: Any) -> np.ndarray:
         ratio = self._ratio_in_use(X)

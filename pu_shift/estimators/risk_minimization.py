@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._chainer import require_chainer
-from pu_shift._checks import non_negative, one_of, positive
+from pu_shift._checks import one_of
 from pu_shift._grids import RISK_LAMS, RISK_WIDTH_FACTORS, assign_folds, check_grid
 from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import fit_scaler
@@ -21,14 +21,12 @@ from pu_shift.device import array_module, to_numpy
 from pu_shift.estimators.base import PUClassifier, validated
 from pu_shift.estimators.cross_validation import Fitted, best_models, late_share
 from pu_shift.estimators.held_out import PlattSlope, zero_one_risk
+from pu_shift.estimators.state import RiskState
 from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import (
     GaussianKernelModel,
     LinearModel,
-    link_from_state,
-    link_to_state,
     score_rows,
-    sizes_of,
 )
 from pu_shift.priors import Condition
 from pu_shift.ratios.kernels import check_scale, choose_centers, median_distance
@@ -52,7 +50,7 @@ class FallbackWarning(UserWarning):
     """The trained model was no better than a constant on held-out rows."""
 
 
-class RiskMinimizationClassifier(PUClassifier):
+class RiskMinimizationClassifier(RiskState, PUClassifier):
     r"""PU classification by minimising the PU-shift risk of one condition.
 
     A penalty α and a shift to π′ are trained as the equivalent shift to π_unif (Theorem 3):
@@ -449,53 +447,6 @@ class RiskMinimizationClassifier(PUClassifier):
         scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
         return Fitted(model, np.nan, lam, scores, late_share(done.risks))
 
-    def _fitted_state(self) -> dict[str, Any]:
-        condition = self.condition_
-        return {
-            "condition": [condition.prior, condition.test_prior, condition.alpha],
-            "width": _or_none(self.width_),
-            "lam": _or_none(self.lam_),
-            "slope": _or_none(self.slope_),
-            "loss": self.loss_,
-            "fallback": bool(self.fallback_),
-            "mean": self.mean_,
-            "scale": self.scale_,
-            "model": link_to_state(self.model_),
-        }
-
-    def to_state(self) -> dict[str, Any]:
-        """Return what a model file keeps; of a network in the parameters its sizes."""
-        state = super().to_state()
-        if self.model is not None:
-            state["params"]["model"] = sizes_of(self.model)
-        return state
-
-    def _restore_fit(self, state: Mapping[str, Any]) -> None:
-        self.condition_ = Condition(*state["condition"])
-        self.width_, self.lam_, self.slope_ = (
-            np.nan if state[name] is None else check(name, state[name])
-            for name, check in (("width", positive), ("lam", non_negative), ("slope", positive))
-        )
-        self.loss_ = one_of("loss", state["loss"], surrogates())
-        if np.isnan(self.slope_) != get_loss(self.loss_).is_proper:
-            raise ValueError(f"slope does not belong to the loss {self.loss_}")
-        self.fallback_, self.mean_, self.scale_ = (
-            state[name] for name in ("fallback", "mean", "scale")
-        )
-        self.model_ = link_from_state(state["model"])
-        if self.model is not None:
-            # Its weights are those of a new network: training started from them.
-            self.model = type(self.model_)(**sizes_of(self.model_))
-
-    def _score_row(self, X: np.ndarray) -> None:
-        if self.mean_ is not None and not (
-            np.shape(self.mean_) == np.shape(self.scale_) == X[0].shape
-        ):
-            raise ValueError("mean and scale must have a number for each feature")
-        if self.scale_ is not None and not (self.scale_ > 0.0).all():
-            raise ValueError("scale must be positive")
-        score_rows(self.model_, X.astype(np.float32))
-
     def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
         X = validated(self, X, reset=False)
@@ -518,10 +469,6 @@ class RiskMinimizationClassifier(PUClassifier):
         """Return the posterior at π_unif, by the link of the loss."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
         return get_loss(self.loss).posterior(scores, self.slope_), self.condition_.prior_unif
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _as_shift(condition: Condition) -> Condition:
