@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import non_negative, one_of, open_unit, positive, positive_int, shown
+from pu_shift._checks import finite, non_negative, one_of, open_unit, positive, positive_int, shown
 from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import link_from_state, link_to_state, score_rows, sizes_of
 from pu_shift.priors import DIRECTIONS, Condition
@@ -96,7 +96,10 @@ class RatioState(_State):
     def _restore_fit(self, state: Mapping[str, Any]) -> None:
         self.direction_ = one_of("direction", state["direction"], DIRECTIONS)
         self.ratio_ = Ratio.from_state(state["ratio"])
-        self.candidates_ = state["candidates"]
+        self.candidates_ = {
+            name: {key: _or_nan(value) for key, value in found.items()}
+            for name, found in state["candidates"].items()
+        }
         sums = state["ratio_sums"]
         # Models of the first releases have none.
         if sums is not None:
@@ -162,6 +165,10 @@ class RiskState(_State):
 def _equal(value: Any, default: Any) -> bool:
     """Whether a parameter has its default's value and type."""
     return type(value) is type(default) and not isinstance(value, np.ndarray) and value == default
+
+
+def _or_nan(value: Any) -> float:
+    return np.nan if value is None else finite("score", value)
 
 
 def _or_none(value: float) -> float | None:

@@ -222,6 +222,8 @@ def _packed(where: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return a state as JSON knows it; arrays are numbered and kept apart."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float) and np.isnan(value):
+        return None  # JSON has no NaN
     if isinstance(value, Mapping):
         return {str(name): _packed(str(name), item, arrays) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
