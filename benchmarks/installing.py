@@ -174,10 +174,11 @@ def main() -> int:
         for row in all_rows(options, folder, wheel):
             print(*row.values(), sep=" · ", file=sys.stderr, flush=True)
             entries[row["python"], row["pip"], row["way"]] = row
-    rows = list(entries.values())
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    RESULTS.write_text(f'{{"setuptools": "{newest}", "rows": [\n{lines}\n]}}\n', encoding="utf-8")
-    print(render({"setuptools": newest, "rows": rows}), end="")
+            # At once: the next may take minutes.
+            lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in entries.values())
+            text = f'{{"setuptools": "{newest}", "rows": [\n{lines}\n]}}\n'
+            RESULTS.write_text(text, encoding="utf-8")
+    print(render({"setuptools": newest, "rows": list(entries.values())}), end="")
     return 0
 
 

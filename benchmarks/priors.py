@@ -34,7 +34,7 @@ from pu_shift.data.sampling import draw
 from pu_shift.estimation import class_prior
 from pu_shift.estimation.class_prior import PRIORS, PriorWarning, estimate_prior
 from pu_shift.estimation.test_prior import SHIFT_METHODS, estimate_test_prior
-from pu_shift.estimators.classifiers import DensityRatioClassifier
+from pu_shift.estimators import DensityRatioClassifier
 from pu_shift.paper.settings import DATASETS, TABLES
 
 HERE = Path(__file__).resolve().parent

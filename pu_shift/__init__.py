@@ -12,8 +12,8 @@ from pu_shift.bigdata import RowBlocks
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.estimation.shift_check import check_positives, check_shift
 from pu_shift.estimation.test_prior import estimate_test_prior
-from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
-from pu_shift.estimators.cross_validation import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.evaluation.scorers import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel
 from pu_shift.priors import Condition
 from pu_shift.ratios.ulsif import KLIEP, ULSIF

@@ -7,10 +7,24 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 
 def open_unit(name: str, value: Any) -> float:
     """Return ``value`` as a float strictly between 0 and 1."""
     return _number(name, value, lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1")
+
+
+def open_interval(name: str, ends: Any) -> tuple[float, float]:
+    """Return the ends (low, high) of an interval within (0, 1); a number is both of them."""
+    if np.ndim(ends) == 0:
+        ends = (ends, ends)
+    if np.shape(ends) != (2,):
+        raise ValueError(f"{name} must be a number or a pair (low, high), got {shown(ends)}")
+    low, high = (open_unit(name, end) for end in ends)
+    if low > high:
+        raise ValueError(f"{name} must be (low, high) with low <= high, got {shown(ends)}")
+    return low, high
 
 
 def finite(name: str, value: Any) -> float:

@@ -13,11 +13,11 @@ from types import ModuleType
 MOVED = {
     "blocks": "bigdata",
     "class_prior": "estimation.class_prior",
-    "classifiers": "estimators.classifiers",
+    "classifiers": "estimators",
     "kernels": "ratios.kernels",
     "links": "models",
     "model_file": "files.models",
-    "model_selection": "estimators.cross_validation",
+    "model_selection": "evaluation.scorers",
     "preparation": "files.preparation",
     "ratio_models": "ratios.average",
     "shift_check": "estimation.shift_check",

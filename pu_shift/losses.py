@@ -47,7 +47,6 @@ class Loss:
     trainable: bool = True
     _value: Callable[[Any, Any], Any]
     _derivative: Callable[[Any, Any], Any]
-    _second_derivative: Callable[[Any, Any], Any]
 
     def value(self, z: Any) -> Any:
         """ℓ(z)."""
@@ -56,10 +55,6 @@ class Loss:
     def derivative(self, z: Any) -> Any:
         """ℓ′(z)."""
         return _same_dtype(self._derivative, z)
-
-    def second_derivative(self, z: Any) -> Any:
-        """ℓ″(z), where it exists, and 0 at the kinks of piecewise linear losses."""
-        return _same_dtype(self._second_derivative, z)
 
     @cached_property
     def is_proper(self) -> bool:
@@ -171,9 +166,6 @@ class Squared(Loss):
         half -= 0.5
         return half
 
-    def _second_derivative(self, xp: Any, z: Any) -> Any:
-        return xp.full_like(z, 0.5)
-
     def _inverse_link(self, q: np.ndarray) -> np.ndarray:
         return 2.0 * q - 1.0
 
@@ -205,9 +197,6 @@ class DoubleHinge(Loss):
         slope -= 1.0
         return slope
 
-    def _second_derivative(self, xp: Any, z: Any) -> Any:
-        return xp.zeros_like(z)
-
 
 class Logistic(Loss):
     r"""Logistic loss.
@@ -224,10 +213,6 @@ class Logistic(Loss):
     def _derivative(self, xp: Any, z: Any) -> Any:
         e = xp.exp(-xp.abs(z))
         return -xp.where(z < 0.0, xp.ones_like(z), e) / (1.0 + e)
-
-    def _second_derivative(self, xp: Any, z: Any) -> Any:
-        e = xp.exp(-xp.abs(z))
-        return e / (1.0 + e) ** 2
 
     def _inverse_link(self, q: np.ndarray) -> np.ndarray:
         return np.log(q / (1.0 - q))
@@ -251,10 +236,6 @@ class ModifiedHuber(Loss):
         zero = xp.zeros_like(z)
         return xp.where(z < -1.0, zero - 1.0, xp.where(z < 1.0, 0.5 * (z - 1.0), zero))
 
-    def _second_derivative(self, xp: Any, z: Any) -> Any:
-        zero = xp.zeros_like(z)
-        return xp.where((z >= -1.0) & (z < 1.0), zero + 0.5, zero)
-
     def _inverse_link(self, q: np.ndarray) -> np.ndarray:
         return 2.0 * q - 1.0
 
@@ -272,9 +253,6 @@ class ZeroOne(Loss):
         return 0.5 - 0.5 * xp.sign(z)
 
     def _derivative(self, xp: Any, z: Any) -> Any:
-        return xp.zeros_like(z)
-
-    def _second_derivative(self, xp: Any, z: Any) -> Any:
         return xp.zeros_like(z)
 
 

@@ -8,6 +8,7 @@ a pipeline that ends with one, and drawn by ``plot``; ``ax_`` (or ``axes_``) and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -21,6 +22,7 @@ from pu_shift.priors import Condition
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#777777"
 
 
+@dataclass(eq=False, repr=False)
 class ThresholdDisplay:
     r"""Decision threshold against the test prior π′, one curve for each α.
 
@@ -51,17 +53,10 @@ class ThresholdDisplay:
     [[0.2]]
     """
 
-    def __init__(
-        self,
-        condition: Condition,
-        test_priors: np.ndarray,
-        alphas: np.ndarray,
-        thresholds: np.ndarray,
-    ) -> None:
-        self.condition = condition
-        self.test_priors = test_priors
-        self.alphas = alphas
-        self.thresholds = thresholds
+    condition: Condition
+    test_priors: np.ndarray
+    alphas: np.ndarray
+    thresholds: np.ndarray
 
     @classmethod
     def from_estimator(
@@ -130,6 +125,7 @@ class ThresholdDisplay:
         return self
 
 
+@dataclass(eq=False, repr=False)
 class CostDisplay:
     r"""Expected cost and share of rows flagged against the test prior π′.
 
@@ -167,19 +163,11 @@ class CostDisplay:
     True
     """
 
-    def __init__(
-        self,
-        test_priors: np.ndarray,
-        cost: np.ndarray,
-        cost_unmoved: np.ndarray,
-        share_flagged: np.ndarray,
-        test_prior: float,
-    ) -> None:
-        self.test_priors = test_priors
-        self.cost = cost
-        self.cost_unmoved = cost_unmoved
-        self.share_flagged = share_flagged
-        self.test_prior = test_prior
+    test_priors: np.ndarray
+    cost: np.ndarray
+    cost_unmoved: np.ndarray
+    share_flagged: np.ndarray
+    test_prior: float
 
     @classmethod
     def from_estimator(
@@ -272,6 +260,7 @@ class CostDisplay:
         return self
 
 
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay:
     r"""Observed share of positives against the predicted probability, at the test prior.
 
@@ -301,13 +290,10 @@ class ReliabilityDisplay:
     [0.7]
     """
 
-    def __init__(
-        self, prob_true: np.ndarray, prob_pred: np.ndarray, weight: np.ndarray, test_prior: float
-    ) -> None:
-        self.prob_true = prob_true
-        self.prob_pred = prob_pred
-        self.weight = weight
-        self.test_prior = test_prior
+    prob_true: np.ndarray
+    prob_pred: np.ndarray
+    weight: np.ndarray
+    test_prior: float
 
     @classmethod
     def from_estimator(
@@ -379,6 +365,7 @@ class ReliabilityDisplay:
         return self
 
 
+@dataclass(eq=False, repr=False)
 class PosteriorDisplay:
     r"""Histogram of the posterior of unlabelled rows, with the decision threshold.
 
@@ -407,13 +394,10 @@ class PosteriorDisplay:
     50
     """
 
-    def __init__(
-        self, counts: np.ndarray, edges: np.ndarray, mean: float, condition: Condition
-    ) -> None:
-        self.counts = counts
-        self.edges = edges
-        self.mean = mean
-        self.condition = condition
+    counts: np.ndarray
+    edges: np.ndarray
+    mean: float
+    condition: Condition
 
     @classmethod
     def from_estimator(

@@ -51,7 +51,7 @@ undoes the over-fitting. With β = 0 both return the same value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -180,8 +180,7 @@ def evaluate_risk(
 ) -> Any:
     """Value of the unbiased risk of any kind, as a plain array.
 
-    The same number as the Chainer functions below, without a graph and without Chainer: for
-    validation and for the zero-one loss, which has no useful gradient.
+    It is the number of the functions below, without Chainer: for validation and the zero-one loss.
 
     Examples
     --------
@@ -194,14 +193,26 @@ def evaluate_risk(
     return _terms(Risk(condition, loss, kind), scores, len(scores_p), weights).total
 
 
-def pu_risk(
-    scores_p: Any,
-    scores_u: Any,
-    condition: Conditions,
-    loss: str | Loss = "squared",
-    weights_p: Any = None,
-    weights_u: Any = None,
-) -> chainer.Variable:
+def _unbiased(kind: str, doc: str) -> Callable[..., chainer.Variable]:
+    """Make the function of an unbiased risk; the head of this module describes its arguments."""
+
+    def risk(
+        scores_p: Any,
+        scores_u: Any,
+        condition: Conditions,
+        loss: str | Loss = "squared",
+        weights_p: Any = None,
+        weights_u: Any = None,
+    ) -> chainer.Variable:
+        return Risk(condition, loss, kind)(scores_p, scores_u, weights_p, weights_u)
+
+    risk.__name__ = risk.__qualname__ = kind.replace("-", "_") + "_risk"
+    risk.__doc__ = doc
+    return risk
+
+
+pu_risk = _unbiased(
+    "pu",
     r"""Unbiased PU risk (Equation 2; du Plessis et al., 2015). Only π of the condition counts.
 
     .. math:: \frac{\pi}{n_p}\sum_i[\ell(g(x^p_i)) - \ell(-g(x^p_i))]
@@ -211,18 +222,10 @@ def pu_risk(
     --------
     >>> float(pu_risk(np.array([1.0]), np.array([1.0, -1.0]), Condition(0.5)).array)
     0.0
-    """
-    return Risk(condition, loss, "pu")(scores_p, scores_u, weights_p, weights_u)
-
-
-def pu_shift_risk(
-    scores_p: Any,
-    scores_u: Any,
-    condition: Conditions,
-    loss: str | Loss = "squared",
-    weights_p: Any = None,
-    weights_u: Any = None,
-) -> chainer.Variable:
+    """,
+)
+pu_shift_risk = _unbiased(
+    "pu-shift",
     r"""Unbiased risk under class prior shift (Theorem 5, Equation 10). α does not count.
 
     .. math:: \frac{1}{n_p}\sum_i\left[\pi'\ell(g(x^p_i))
@@ -234,18 +237,10 @@ def pu_shift_risk(
     >>> risk = pu_shift_risk(np.array([0.0]), np.array([0.0]), Condition(0.3, 0.5))
     >>> round(float(risk.array), 6)
     0.25
-    """
-    return Risk(condition, loss, "pu-shift")(scores_p, scores_u, weights_p, weights_u)
-
-
-def pu_asym_risk(
-    scores_p: Any,
-    scores_u: Any,
-    condition: Conditions,
-    loss: str | Loss = "squared",
-    weights_p: Any = None,
-    weights_u: Any = None,
-) -> chainer.Variable:
+    """,
+)
+pu_asym_risk = _unbiased(
+    "pu-asym",
     r"""Unbiased risk with asymmetric error (Theorem 7). π′ does not count.
 
     .. math:: \frac{\pi}{n_p}\sum_i[(1-\alpha)\ell(g(x^p_i)) - \alpha\ell(-g(x^p_i))]
@@ -258,18 +253,10 @@ def pu_asym_risk(
     >>> risk = pu_asym_risk(np.array([0.0]), np.array([0.0]), Condition(0.3, alpha=0.5))
     >>> round(float(risk.array), 6)
     0.125
-    """
-    return Risk(condition, loss, "pu-asym")(scores_p, scores_u, weights_p, weights_u)
-
-
-def pu_shift_asym_risk(
-    scores_p: Any,
-    scores_u: Any,
-    condition: Conditions,
-    loss: str | Loss = "squared",
-    weights_p: Any = None,
-    weights_u: Any = None,
-) -> chainer.Variable:
+    """,
+)
+pu_shift_asym_risk = _unbiased(
+    "pu-shift-asym",
     r"""Unbiased risk under shift and asymmetric error at once.
 
     It estimates π′(1−α) E_p[ℓ(g)] + (1−π′)α E_n[ℓ(−g)]. With π′ = π it is :func:`pu_asym_risk`,
@@ -285,8 +272,8 @@ def pu_shift_asym_risk(
     >>> condition = Condition(0.3, test_prior=0.5, alpha=0.2)
     >>> round(float(pu_shift_asym_risk(np.array([0.0]), np.array([0.0]), condition).array), 6)
     0.125
-    """
-    return Risk(condition, loss, "pu-shift-asym")(scores_p, scores_u, weights_p, weights_u)
+    """,
+)
 
 
 def nnpu_risk(
@@ -337,16 +324,14 @@ def nnpu_shift_risk(
     scores_u: Any,
     condition: Conditions,
     loss: str | Loss = "squared",
-    weights_p: Any = None,
-    weights_u: Any = None,
-    beta: float = 0.0,
-    gamma: float = 1.0,
-    correction: str = "ascent",
+    **options: Any,
 ) -> chainer.Variable:
     r"""Non-negative risk under class prior shift (nnPU-Sh of the paper).
 
     .. math:: \frac{\pi'}{n_p}\sum_i \ell(g(x^p_i))
         + \frac{1-\pi'}{1-\pi}\max(0, \widehat R_\mathrm{PU\text{-}neg}(g))
+
+    The options are those of :func:`nnpu_risk`.
 
     Examples
     --------
@@ -354,9 +339,7 @@ def nnpu_shift_risk(
     >>> float(nnpu_shift_risk(np.array([1.0]), np.array([-1.0]), condition).array)
     0.0
     """
-    one_of("correction", correction, CORRECTIONS[1:])
-    risk = Risk(condition, loss, "pu-shift", correction, beta, gamma)
-    return risk(scores_p, scores_u, weights_p, weights_u)
+    return nnpu_risk(scores_p, scores_u, condition, loss, "pu-shift", **options)
 
 
 class _Terms(NamedTuple):
@@ -420,33 +403,12 @@ class _PURisk(chainer.FunctionNode):
         return (self.terms.total,)
 
     def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any]:
-        (scores,) = self.get_retained_inputs()
-        return _PURiskGradient(self).apply((scores, grad_outputs[0]))
-
-
-class _PURiskGradient(chainer.FunctionNode):
-    """The gradient of :class:`_PURisk`, itself differentiable."""
-
-    def __init__(self, node: _PURisk) -> None:
-        super().__init__()
-        self.node = node
-
-    def forward(self, inputs: tuple[Any, Any]) -> tuple[Any]:
-        self.retain_inputs((0, 1))
-        scores, grad = inputs
+        if chainer.config.enable_backprop:
+            raise RuntimeError("the risk has a first derivative only: no enable_double_backprop")
+        scores = self.get_retained_inputs()[0].array
         slopes = self._slopes(scores)
-        slopes *= grad
-        return (slopes.reshape(scores.shape),)
-
-    def backward(self, indexes: tuple[int, ...], grad_outputs: tuple[Any]) -> tuple[Any, Any]:
-        scores, grad = (variable.array for variable in self.get_retained_inputs())
-        upper = _columns(grad_outputs[0].array)
-        by_scores = upper * self._curvatures(scores) * grad
-        by_grad = (upper * self._slopes(scores)).sum(axis=0)
-        return (
-            chainer.as_variable(by_scores.reshape(scores.shape)),
-            chainer.as_variable(by_grad.reshape(grad.shape)),
-        )
+        slopes *= grad_outputs[0].array
+        return (chainer.as_variable(slopes.reshape(scores.shape)),)
 
     def _slopes(self, scores: Any) -> Any:
         """Return the derivative of the risk by every score.
@@ -454,8 +416,8 @@ class _PURiskGradient(chainer.FunctionNode):
         With q(z) = dℓ(−z)/dz it is aℓ′(g) − bπq on a positive row and bq on an unlabelled one.
         For a linear-odd loss ℓ′ = q − 1, so that one evaluation of q serves all rows.
         """
-        _, prior, share_p, share_u, weights, (a, b) = self.node.terms
-        loss, n_p, g = self.node.risk.loss, self.node.n_p, _columns(scores)
+        _, prior, share_p, share_u, weights, (a, b) = self.terms
+        loss, n_p, g = self.risk.loss, self.n_p, _columns(scores)
         slopes = loss.derivative(-g)
         if loss.linear_odd:
             slopes[:n_p] *= (b * prior - a) * share_p
@@ -466,17 +428,6 @@ class _PURiskGradient(chainer.FunctionNode):
         slopes[n_p:] *= -b * share_u
         slopes *= weights
         return slopes
-
-    def _curvatures(self, scores: Any) -> Any:
-        """Return the second derivative of the risk by every score."""
-        _, prior, share_p, share_u, weights, (a, b) = self.node.terms
-        loss, n_p, g = self.node.risk.loss, self.node.n_p, _columns(scores)
-        curves = loss.second_derivative(-g)
-        curves[:n_p] *= -b * prior * share_p
-        curves[:n_p] += a * share_p * loss.second_derivative(g[:n_p])
-        curves[n_p:] *= b * share_u
-        curves *= weights
-        return curves
 
 
 def _columns(scores: Any) -> Any:

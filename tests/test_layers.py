@@ -26,7 +26,7 @@ LAYERS = {
     ),
     "theory": ("priors", "losses", "risks"),
     "numerics": ("bigdata", "ratios", "models", "training"),
-    "learning": ("estimation", "estimators"),
+    "learning": ("estimation", "estimators", "evaluation"),
     "use": ("files", "explorer", "plots", "cli", "__main__"),
     "data": ("data",),
     "paper": ("paper",),

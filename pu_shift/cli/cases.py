@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from pu_shift._checks import distinct
 from pu_shift.cli.common import CommandError, stage
 from pu_shift.estimation.test_prior import estimate_from_sums
-from pu_shift.estimators.classifiers import DensityRatioClassifier
+from pu_shift.estimators import DensityRatioClassifier
 from pu_shift.files.models import load_model
 from pu_shift.files.parquet import ParquetRows, is_parquet
 from pu_shift.files.predictions import sums_of_blocks, sums_on_cluster

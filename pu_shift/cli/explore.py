@@ -9,7 +9,7 @@ import numpy as np
 from pu_shift._files import replacing
 from pu_shift.cli.cases import add_model, change_condition, find_test_prior, open_model
 from pu_shift.cli.common import CommandError, check_out, progress_bar
-from pu_shift.estimators.classifiers import DensityRatioClassifier
+from pu_shift.estimators import DensityRatioClassifier
 from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
 from pu_shift.files.predictions import texts
 

@@ -13,7 +13,7 @@ from pu_shift._sklearn import restore_scaler
 from pu_shift.bigdata import in_blocks, survey_of
 from pu_shift.cli.common import CommandError, check_out, cluster_of, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
-from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.models import save_model
 from pu_shift.losses import surrogates
 from pu_shift.priors import Condition

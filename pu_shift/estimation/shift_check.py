@@ -24,7 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import open_unit, positive_int, shown
 from pu_shift._seeds import Seed, child
-from pu_shift.estimators.classifiers import DensityRatioClassifier, validated
+from pu_shift.estimators.base import validated
+from pu_shift.estimators.density_ratio import DensityRatioClassifier
 from pu_shift.ratios.kernels import as_rows
 
 N_BINS, N_THETAS, N_STEPS = 100, 101, 200

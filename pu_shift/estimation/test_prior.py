@@ -1,4 +1,4 @@
-r"""Estimate the test prior π′ from unlabelled test rows, and see what uncertain priors change.
+r"""Estimate the test prior π′ from unlabelled test rows.
 
 The test density is a mixture of the training densities (Theorem 10),
 
@@ -14,17 +14,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from pu_shift._checks import one_of, open_unit, shown
+from pu_shift._checks import one_of, open_interval, open_unit, shown
 from pu_shift._sklearn import split_steps
 from pu_shift.bigdata import RowBlocks, as_blocks
-from pu_shift.priors import Condition, shift_posterior
+from pu_shift.priors import shift_posterior
 
 SHIFT_METHODS = ("ratio", "em")
 LEAST_ROWS = 30
@@ -171,13 +170,13 @@ def test_sums(classifier: Any, X: Any) -> np.ndarray:
         # The blocks have been checked against the names, and are matrices now.
         vars(bare).pop("feature_names_in_", None)
         return X.reduce(lambda rows, _: test_sums(bare, rows) if len(rows) else np.zeros(3))
-    return sums_of(squashed(classifier.predict_ratio(X), classifier.direction_))
+    return sums_of(to_unit_interval(classifier.predict_ratio(X), classifier.direction_))
 
 
 vars(test_sums)["__test__"] = False
 
 
-def squashed(ratio: np.ndarray, direction: str) -> np.ndarray:
+def to_unit_interval(ratio: np.ndarray, direction: str) -> np.ndarray:
     """p_p/(p_p + p_u), within [0, 1], from an estimated ratio that may be negative."""
     ratio = np.maximum(ratio, 0.0).astype(np.float64)
     return ratio / (1.0 + ratio) if direction == "p/u" else 1.0 / (1.0 + ratio)
@@ -243,7 +242,7 @@ def _enough(n: int) -> None:
 def _priors(classifier: Any, prior: Any) -> list[float]:
     """Return the π to estimate at, and after it the ends of the interval if one is given."""
     if np.ndim(prior):
-        low, high = interval("prior", prior)
+        low, high = open_interval("prior", prior)
         known = hasattr(classifier, "prior_")
         return [_priors(classifier, None)[0] if known else 0.5 * (low + high), low, high]
     if prior is None:
@@ -270,164 +269,3 @@ def posterior_at(ratio: np.ndarray, prior: float, direction: str) -> np.ndarray:
     if direction == "p/u":
         return np.clip(prior * ratio, 0.0, 1.0)
     return prior / np.maximum(ratio, prior)
-
-
-def interval(name: str, ends: Any) -> tuple[float, float]:
-    """Return the ends of a range within (0, 1)."""
-    if np.ndim(ends) == 0:
-        ends = (ends, ends)
-    if np.shape(ends) != (2,):
-        raise ValueError(f"{name} must be a number or a pair (low, high), got {shown(ends)}")
-    low, high = (open_unit(name, end) for end in ends)
-    if low > high:
-        raise ValueError(f"{name} must be (low, high) with low <= high, got {shown(ends)}")
-    return low, high
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """How many decisions depend on where π and π′ lie within intervals.
-
-    Attributes
-    ----------
-    n_rows : int
-        The number of rows.
-    n_changed : int
-        How many are decided one way at some priors within the intervals, and the other way at
-        others.
-    changed : numpy.ndarray
-        (n_rows,) which ones.
-    thresholds : tuple of float
-        The least and the greatest threshold on the ratio.
-    prior, test_prior : tuple of float
-        The intervals; a ``test_prior`` of ``None`` goes with the prior.
-    alpha : float
-        The penalty of a false positive.
-    ratio : numpy.ndarray
-        (n_rows,) the estimated ratios.
-    direction : str
-        Of the ratio.
-    """
-
-    n_rows: int
-    n_changed: int
-    changed: np.ndarray
-    thresholds: tuple[float, float]
-    prior: tuple[float, float]
-    test_prior: tuple[float, float] | None
-    alpha: float
-    ratio: np.ndarray
-    direction: str
-
-    @property
-    def share(self) -> float:
-        """The share of rows whose decision changes."""
-        return self.n_changed / self.n_rows
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the share of rows decided as positive over the test prior, for the ends of π.
-
-        Parameters
-        ----------
-        axes
-            Matplotlib's axes to draw into; new ones by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-
-        Examples
-        --------
-        >>> found = decision_sensitivity([0.5, 1.0, 2.0], (0.2, 0.4), (0.3, 0.6))
-        >>> found.plot().get_title()
-        '1 of 3 decisions change within the intervals'
-        """
-        if axes is None:
-            from matplotlib.figure import Figure
-
-            axes = Figure(figsize=(5.0, 3.4), layout="constrained").add_subplot()
-        grid = np.linspace(0.01, 0.99, 197)
-        if self.test_prior is None:
-            shares = [self._positive(Condition(p, None, self.alpha)) for p in grid]
-            axes.plot(grid, shares, color="C0")
-        else:
-            for prior, style in zip(self.prior, ("--", "-")):
-                shares = [self._positive(Condition(prior, p, self.alpha)) for p in grid]
-                axes.plot(grid, shares, style, color="C0", label=f"π = {prior:.3g}")
-            axes.legend(frameon=False)
-        axes.axvspan(*(self.test_prior or self.prior), color="C1", alpha=0.2, lw=0)
-        axes.set(
-            xlabel="prior π = test prior π′" if self.test_prior is None else "test prior π′",
-            ylabel="share decided as positive",
-            xlim=(0.0, 1.0),
-            ylim=(-0.02, 1.02),
-            title=f"{self.n_changed:,} of {self.n_rows:,} decisions change within the intervals",
-        )
-        return axes
-
-    def _positive(self, condition: Condition) -> float:
-        return float(np.mean(condition.classify_ratio(self.ratio, self.direction) > 0))
-
-
-def decision_sensitivity(
-    ratio: Any,
-    prior: float | tuple[float, float],
-    test_prior: float | tuple[float, float] | None = None,
-    alpha: float = 0.5,
-    direction: str = "p/u",
-) -> Sensitivity:
-    r"""Count the decisions that change while π and π′ move within intervals.
-
-    The threshold on p_p/p_u,
-
-    .. math:: \frac{\alpha_\mathrm{unif}}{\pi} = \frac{\alpha(1-\pi')}
-        {\alpha\pi(1-\pi') + (1-\alpha)\pi'(1-\pi)},
-
-    is monotone in π at any π′, and in π′ at any π, and so is the one with π′ = π. Its extremes
-    lie in the corners of the intervals: what is counted is exact, not sampled.
-
-    Parameters
-    ----------
-    ratio
-        (n,) estimated ratios.
-    prior, test_prior
-        Intervals of π and π′, or numbers; a ``test_prior`` of ``None`` goes with the prior.
-    alpha
-        The penalty of a false positive.
-    direction
-        ``'p/u'`` or ``'u/p'``.
-
-    Returns
-    -------
-    Sensitivity
-        The counts, with a plot.
-
-    Examples
-    --------
-    >>> found = decision_sensitivity([0.5, 1.0, 2.0], prior=(0.2, 0.4), test_prior=0.4)
-    >>> found.n_changed, [round(value, 3) for value in found.thresholds]
-    (0, [1.25, 1.364])
-    """
-    ratio = np.asarray(ratio)
-    priors = interval("prior", prior)
-    if test_prior is None:
-        test_priors = None
-        corners = [Condition(value, None, alpha) for value in priors]
-    else:
-        test_priors = interval("test_prior", test_prior)
-        corners = [Condition(*pair, alpha) for pair in product(priors, test_priors)]
-    decided = np.stack([corner.classify_ratio(ratio, direction) > 0 for corner in corners])
-    changed = np.asarray(decided.any(axis=0) & ~decided.all(axis=0))
-    thresholds = [corner.ratio_threshold(direction) for corner in corners]
-    return Sensitivity(
-        len(ratio),
-        int(changed.sum()),
-        changed,
-        (min(thresholds), max(thresholds)),
-        priors,
-        test_priors,
-        corners[0].alpha,
-        ratio,
-        direction,
-    )

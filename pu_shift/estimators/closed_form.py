@@ -16,7 +16,7 @@ are streamed in chunks: memory does not grow with the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,49 +25,36 @@ from threadpoolctl import threadpool_limits
 
 from pu_shift.device import array_namespace, beside
 from pu_shift.priors import Condition
+from pu_shift.ratios.kernels import row_blocks, take_rows
 from pu_shift.risks import risk_weights
 
+# Rows whose features are held in double precision at a time.
+CHUNK_ROWS = 8192
 
-@dataclass(frozen=True)
-class Moments:
-    """Sums of ψψᵀ over the rows of each fold, (F, b + 1, b + 1); the last column sums ψ."""
 
-    sums: Any
-
-    @classmethod
-    def of_chunks(cls, chunks: Iterable[tuple[Any, np.ndarray]], n_folds: int) -> Moments:
-        """Sum over chunks of rows, each given by its features φ and the folds of its rows."""
-        sums = None
-        for features, folds in chunks:
-            xp = array_namespace(features)
-            ones = xp.ones_like(features[:, :1])
-            psi = xp.astype(xp.concat([features, ones], axis=1), xp.float64, copy=False)
-            if sums is None:
-                sums = beside(np.zeros((n_folds, psi.shape[1], psi.shape[1])), features)
-            for fold in range(n_folds):
-                part = psi[beside(np.flatnonzero(folds == fold), features), :]
-                sums[fold, :, :] += xp.matmul(xp.matrix_transpose(part), part)
-        return cls(sums)
-
-    def held_out(self) -> Any:
-        """Return the means of ψψᵀ over each fold."""
-        return self.sums / self.sums[:, -1:, -1:]
-
-    def training(self) -> Any:
-        """Return the means of ψψᵀ without each fold, and over all rows: (F + 1, b + 1, b + 1)."""
-        xp = array_namespace(self.sums)
-        total = xp.sum(self.sums, axis=0, keepdims=True)
-        rest = xp.concat([total - self.sums, total])
-        return rest / rest[:, -1:, -1:]
+def fold_means(features: Any, folds: np.ndarray) -> Any:
+    """Return the means of ψψᵀ without each fold, and over all rows: (F + 1, b + 1, b + 1)."""
+    xp, n_folds = array_namespace(features), int(folds.max()) + 1
+    size, start = features.shape[1] + 1, 0
+    sums = beside(np.zeros((n_folds, size, size)), features)
+    for chunk in row_blocks(features, CHUNK_ROWS):
+        here = folds[start : start + chunk.shape[0]]
+        start += chunk.shape[0]
+        psi = xp.astype(xp.concat([chunk, xp.ones_like(chunk[:, :1])], axis=1), xp.float64)
+        for fold in range(n_folds):
+            part = take_rows(psi, np.flatnonzero(here == fold))
+            sums[fold, :, :] += xp.matmul(xp.matrix_transpose(part), part)
+    total = xp.sum(sums, axis=0, keepdims=True)
+    sums = xp.concat([total - sums, total])
+    return sums / sums[:, -1:, -1:]
 
 
 @dataclass(frozen=True)
 class QuadraticRisk:
-    """The risk of the squared loss: ½θᵀAθ − cᵀθ + constant, one or a stack of them."""
+    """The risk of the squared loss without its constant: ½θᵀAθ − cᵀθ, one or a stack of them."""
 
     A: Any
     c: Any
-    constant: float
 
     @classmethod
     def of_means(cls, condition: Condition, means_p: Any, means_u: Any) -> QuadraticRisk:
@@ -75,13 +62,7 @@ class QuadraticRisk:
         prior, a, b = (float(part[0]) for part in risk_weights(condition, "pu-shift"))
         A = 0.5 * ((a - b * prior) * means_p + b * means_u)
         c = 0.5 * ((a + b * prior) * means_p[..., -1] - b * means_u[..., -1])
-        return cls(A, c, 0.25 * (a + b * (1.0 - prior)))
-
-    def value(self, theta: Any) -> Any:
-        """Return the risk of θ, (..., b + 1, L): (..., L)."""
-        xp = array_namespace(theta)
-        quadratic = 0.5 * xp.sum(theta * xp.matmul(self.A, theta), axis=-2)
-        return quadratic - xp.sum(self.c[..., None] * theta, axis=-2) + self.constant
+        return cls(A, c)
 
     def minimise(self, lams: np.ndarray) -> tuple[Any, bool]:
         """Return the θ of least risk + ½λ‖w‖² for every λ, and whether the risk is convex.
@@ -112,14 +93,24 @@ class QuadraticRisk:
         return xp.concat([w, beta], axis=-2), is_convex
 
 
-def solve_folds(
-    moments: Sequence[Moments], condition: Condition, lams: np.ndarray
-) -> tuple[Any, Any, bool]:
-    """Return θ without each fold and of all rows, the held-out risks, and whether it is convex.
+def solve_stack(
+    features: Sequence[Any],
+    folds: Sequence[np.ndarray],
+    conditions: Sequence[Condition],
+    lams: np.ndarray,
+) -> tuple[Any, Any] | None:
+    """Solve conditions × λ × (folds + all rows); ``None`` where a risk is not convex.
 
-    ``moments`` are those of P and of U. θ has the shape (F + 1, b + 1, L), the risks (F, L).
+    ``features`` and ``folds`` are those of P and of U. Returned are weights, of shape (b,
+    conditions, λ, F + 1), and biases, without the first axis, in the dtype of the features.
     """
-    training = QuadraticRisk.of_means(condition, *(part.training() for part in moments))
-    theta, is_convex = training.minimise(lams)
-    held_out = QuadraticRisk.of_means(condition, *(part.held_out() for part in moments))
-    return theta, held_out.value(theta[:-1, ...]), is_convex
+    means = [fold_means(rows, fold) for rows, fold in zip(features, folds)]
+    xp, solutions = array_namespace(means[0]), []
+    for condition in conditions:
+        theta, is_convex = QuadraticRisk.of_means(condition, *means).minimise(lams)
+        if not is_convex:
+            return None
+        solutions.append(theta)
+    stack = xp.permute_dims(xp.stack(solutions), (2, 0, 3, 1))
+    stack = xp.astype(stack, features[0].dtype, copy=False)
+    return stack[:-1, ...], stack[-1, ...]

@@ -16,7 +16,7 @@ import numpy as np
 from pu_shift._checks import positive
 from pu_shift._pages import render_page
 from pu_shift._sklearn import last_step
-from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.priors import Condition, shift_posterior
 
 MAX_CASES = 100_000

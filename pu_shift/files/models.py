@@ -24,10 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 from pu_shift._checks import distinct, one_line, shown
 from pu_shift._files import replacing
 from pu_shift.device import to_numpy
-from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import LARGEST, ZIP_METHODS, may_unpack
-from pu_shift.losses import surrogates
+from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel, load_state, state_of
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.average import CANDIDATES, PLAIN, Calibration, PlainRatio, RatioAverage
@@ -423,7 +423,7 @@ def _check_header(header: Any) -> None:
         n_features = len(preparation["categories"])
     if n_names not in (0, n_features):
         raise ModelFileError(f"it has {n_names} names for {n_features} features")
-    if "loss" in fitted and (fitted["slope"] is None) != (fitted["loss"] != "double_hinge"):
+    if "loss" in fitted and (fitted["slope"] is None) != get_loss(fitted["loss"]).is_proper:
         raise ModelFileError(f"slope does not belong to the loss {fitted['loss']}")
 
 

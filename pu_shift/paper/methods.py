@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from pu_shift.data.sampling import Draw
-from pu_shift.estimators.classifiers import RiskMinimizationClassifier
+from pu_shift.estimators import RiskMinimizationClassifier
 from pu_shift.paper.protocol import Protocol
 from pu_shift.ratios.ulsif import GridEdgeWarning
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from pu_shift._checks import one_of, positive, positive_int
 from pu_shift._grids import check_grid
-from pu_shift.estimators.classifiers import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
 from pu_shift.risks import CORRECTIONS
 
@@ -198,6 +198,7 @@ class Protocol:
             scaling=None,
             safe=False,
             lams=self.risk_lams,
+            solver="amsgrad",  # early-stopped, which a closed form is not
             n_steps=self.n_steps,
             n_batches=self.n_batches,
             learning_rate=self.learning_rate,

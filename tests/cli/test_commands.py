@@ -278,7 +278,7 @@ def test_what_is_wrong_is_said_in_the_words_of_the_command_line(files, run, comm
 @needs_chainer
 @pytest.mark.filterwarnings(
     "default::pu_shift.ratios.kernels.ScaleWarning",
-    "default::pu_shift.estimators.classifiers.FallbackWarning",
+    "default::pu_shift.estimators.FallbackWarning",
 )
 def test_a_warning_is_one_line(files, run, tmp_path):
     data = pd.read_csv(files / "numbers.csv")

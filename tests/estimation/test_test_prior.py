@@ -14,12 +14,11 @@ from pu_shift import (
     estimate_test_prior,
 )
 from pu_shift.estimation.test_prior import (
-    decision_sensitivity,
     estimate_from_sums,
     most_likely_prior,
     posterior_at,
-    squashed,
     sums_of,
+    to_unit_interval,
 )
 from pu_shift.estimation.test_prior import test_sums as sums_over
 from pu_shift.priors import shift_posterior, test_ratio
@@ -200,69 +199,14 @@ def test_bad_intervals_are_named(classifier, prior):
         classifier.sensitivity(rows(50, 0.5), prior=prior)
 
 
-@given(UNIT, UNIT, UNIT, UNIT, UNIT, st.sampled_from(["p/u", "u/p"]), st.integers(0, 10**6))
-def test_sensitivity_is_what_a_fine_grid_of_priors_shows(a, b, c, d, alpha, direction, seed):
-    (low, high), (test_low, test_high) = sorted((a, b)), sorted((c, d))
-    ratio = np.random.default_rng(seed).gamma(1.0, 1.5, 300)
-    found = decision_sensitivity(ratio, (low, high), (test_low, test_high), alpha, direction)
-    decisions = np.stack(
-        [
-            Condition(prior, test_prior, alpha).classify_ratio(ratio, direction) > 0
-            for prior in np.linspace(low, high, 9)
-            for test_prior in np.linspace(test_low, test_high, 9)
-        ]
-    )
-    np.testing.assert_array_equal(found.changed, decisions.any(axis=0) & ~decisions.all(axis=0))
-    assert found.n_changed == found.changed.sum() == round(found.share * found.n_rows)
-    tied = decision_sensitivity(ratio, (low, high), None, alpha, direction)
-    decisions = np.stack(
-        [
-            Condition(prior, None, alpha).classify_ratio(ratio, direction) > 0
-            for prior in np.linspace(low, high, 9)
-        ]
-    )
-    np.testing.assert_array_equal(tied.changed, decisions.any(axis=0) & ~decisions.all(axis=0))
-
-
-def test_sensitivity_of_a_classifier_defaults_to_what_it_decides_by(classifier):
-    X = rows(500, 0.5)
-    assert classifier.sensitivity(X).n_changed == 0
-    tied = classifier.sensitivity(X, prior=(0.2, 0.4))
-    assert tied.test_prior is None
-    assert tied.n_changed > 0
-    fixed = DensityRatioClassifier(PRIOR, 0.5, **GRID).fit_pu(X_P, X_U)
-    # At π′ = α = ½ the threshold on p/u is 1, whatever π is.
-    assert fixed.sensitivity(X, prior=(0.1, 0.9)).n_changed == 0
-    found = fixed.set_params(test_prior="estimate").sensitivity(X)
-    assert found.test_prior == (fixed.test_prior_.low, fixed.test_prior_.high)
-    assert found.n_changed > 0
-
-
-def test_the_plot_shows_the_shares_at_the_ends():
-    from matplotlib.figure import Figure
-
-    ratio = np.random.default_rng(0).gamma(1.0, 1.5, 300)
-    axes = Figure().add_subplot()
-    found = decision_sensitivity(ratio, (0.2, 0.4), (0.3, 0.6))
-    assert found.plot(axes) is axes
-    low, high = axes.get_lines()
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["π = 0.2", "π = 0.4"]
-    x, share = low.get_data()
-    at = np.argmin(np.abs(x - 0.5))
-    decided = Condition(0.2, x[at]).classify_ratio(ratio) > 0
-    assert share[at] == pytest.approx(decided.mean())
-    assert (np.diff(high.get_ydata()) >= 0).all()
-    assert len(decision_sensitivity(ratio, (0.2, 0.4)).plot().get_lines()) == 1
-
-
 @given(UNIT, st.integers(0, 10**6))
 def test_scores_and_posteriors_agree_in_both_directions(prior, seed):
     ratio = np.random.default_rng(seed).uniform(0.01, 1.0 / prior, 20)
-    np.testing.assert_allclose(squashed(ratio, "p/u"), squashed(1.0 / ratio, "u/p"))
+    np.testing.assert_allclose(to_unit_interval(ratio, "p/u"), to_unit_interval(1.0 / ratio, "u/p"))
     np.testing.assert_allclose(
         posterior_at(ratio, prior, "p/u"), posterior_at(1.0 / ratio, prior, "u/p")
     )
-    assert squashed(np.array([-1.0]), "p/u") == [0.0]
+    assert to_unit_interval(np.array([-1.0]), "p/u") == [0.0]
     np.testing.assert_allclose(sums_of(np.array([1.0, 3.0])), [2.0, 4.0, 10.0])
 
 

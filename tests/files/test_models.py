@@ -65,7 +65,7 @@ def refused(path):
     return str(error.value)
 
 
-@pytest.mark.filterwarnings("ignore::pu_shift.estimators.classifiers.LabelWarning")
+@pytest.mark.filterwarnings("ignore::pu_shift.estimators.LabelWarning")
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from custom import main as custom_main
 
-from pu_shift import _cluster, data
+from pu_shift import _cluster, data, device
 from pu_shift.paper import runner, scripts, tables
 from pu_shift.paper.compare import load_paper_table
 from pu_shift.paper.scripts import all_tables_main, table_main
@@ -104,7 +104,10 @@ def test_bad_options_are_one_line_errors(one_table, tmp_path, capsys, changes, m
 def test_without_a_gpu_the_cpu_is_used_and_the_run_says_so(
     one_table, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setitem(sys.modules, "cupy", None)
+    def no_cupy():
+        raise ModuleNotFoundError("No module named 'cupy'")
+
+    monkeypatch.setattr(device, "_cupy", no_cupy)
     assert table_main(1, [*one_table, "--gpu", "0"]) == 0
     captured = capsys.readouterr()
     line = captured.err.splitlines()[0]

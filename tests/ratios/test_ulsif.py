@@ -161,7 +161,7 @@ def test_clipped_leave_one_out_whatever_the_signs(seed):
 
 
 def test_where_the_python_densratio_differs(capsys):
-    """PyPI's densratio 0.3 drops a denominator in the formula and so scores wrongly.
+    """PyPI's densratio 0.4, like 0.3, drops a denominator in the formula and so scores wrongly.
 
     In its term B1 the correction for the left-out denominator row is not
     divided by n_de − φᵀB⁻¹φ. Its score is off from brute force by far more

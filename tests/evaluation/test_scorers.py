@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pu_shift import Condition, PURiskScorer, RiskMinimizationClassifier
-from pu_shift.estimators.classifiers import DensityRatioClassifier
-from pu_shift.estimators.cross_validation import _margins, surrogate_scorer, zero_one_scorer
+from pu_shift.estimators import DensityRatioClassifier
+from pu_shift.evaluation.scorers import _margins, surrogate_scorer, zero_one_scorer
 from pu_shift.losses import get_loss
 from pu_shift.risks import evaluate_risk
 from tests.mixtures import mixture, pu_samples

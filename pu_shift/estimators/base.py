@@ -1,0 +1,432 @@
+"""What both estimators share: labels, samples, the condition and decisions.
+
+Labels
+------
+``fit(X, y)`` takes y = 1 for labelled positives and 0 (or −1) for unlabelled
+rows. As everywhere in scikit-learn ``classes_`` are the two labels seen, the
+greater of them is the positive class, and ``predict`` returns labels from
+``classes_``; ``fit_pu(X_p, X_u)``, which sees no labels, has −1 and 1. A
+prediction of ``classes_[0]`` means "negative", not "unlabelled".
+
+Probabilities
+-------------
+``predict_proba`` is the posterior at the *test* prior π′. It does not depend
+on α; ``predict`` is the decision of least expected cost, the positive class
+where the posterior exceeds α.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from pu_shift._checks import positive_int, shown
+from pu_shift._seeds import Seed, as_seed, child
+from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
+from pu_shift.device import get_device
+from pu_shift.estimation.class_prior import estimate_prior
+from pu_shift.priors import Condition, shift_posterior
+
+# The parameters that say where a classifier is used.
+CONDITION = ("prior", "test_prior", "alpha")
+
+
+class LabelWarning(UserWarning):
+    """The labels are legal, but may mean the opposite of what was intended."""
+
+
+class PUClassifier(ClassifierMixin, BaseEstimator):
+    """What both estimators share: labels, samples, condition, decisions."""
+
+    _accept_sparse: str | bool = False
+    _accept_blocks = False
+
+    # For metadata routing, which does not look into **fit_params.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+
+    @property
+    def _accepts_missing(self) -> bool:
+        """Whether rows may have missing values."""
+        return False
+
+    def set_params(self, **params: Any) -> PUClassifier:
+        """Set parameters; those of the condition take effect as the class says.
+
+        Parameters
+        ----------
+        **params
+            Parameters of the constructor, and ``estimator__…`` of a nested one.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
+        changed = set(CONDITION).intersection(params)
+        if changed and not hasattr(self, "classes_"):
+            # What a search does to a fresh clone, which PURiskScorer asks for.
+            self._set_before_fit = changed.union(getattr(self, "_set_before_fit", ()))
+        return super().set_params(**params)
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> PUClassifier:
+        """Fit to rows of which some are labelled as positive.
+
+        Parameters
+        ----------
+        X
+            (n, d) features: an array or a data frame.
+        y
+            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two
+            other labels, numbers or strings, ``pos_label`` marks the positives; without it
+            the greater one, and a :class:`LabelWarning` says which that is.
+        **fit_params
+            What the ``fit`` of a classifier given as ``estimator`` takes, an array with an
+            entry for each row: ``sample_weight``, or ``step__sample_weight`` of a pipeline.
+            ``None`` is as good as nothing. With metadata routing
+            ``set_fit_request(sample_weight=True)`` asks for weights.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        if is_dask(X) or in_blocks(X):
+            raise ValueError("X comes in blocks: use fit_pu(X[y == 1], X[y != 1])")
+        X, y = validated(self, X, y, ensure_min_samples=2)
+        classes = _classes(y, self.pos_label)
+        places = [np.flatnonzero(y == label) for label in classes[::-1]]
+        params = {}
+        for name, value in fit_params.items():
+            if value is None:
+                continue
+            value = np.asarray(value)
+            if value.shape[:1] != y.shape:
+                raise ValueError(f"{name} must have an entry for each of {len(y)} rows")
+            params[name] = tuple(value[place] for place in places)
+        self._fit(*(X[place] for place in places), params)
+        self.classes_ = classes
+        return self
+
+    def fit_pu(self, X_p: Any, X_u: Any) -> PUClassifier:
+        """Fit to a positive and an unlabelled sample.
+
+        Parameters
+        ----------
+        X_p, X_u
+            (n, d) features of the positives and of the unlabelled rows. For
+            :class:`DensityRatioClassifier` each may be more than the memory holds: a Dask array
+            or data frame, or :class:`pu_shift.RowBlocks`.
+
+        Returns
+        -------
+        self
+            The fitted classifier; its ``classes_`` are −1 and 1.
+        """
+        self._fit(*self._samples(X_p, X_u), {})
+        self.classes_ = np.array([-1, 1])
+        return self
+
+    def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Check the two samples; both get the dtype of the first."""
+        X_p, X_u = as_blocks("X_p", X_p), as_blocks("X_u", X_u)
+        if in_blocks(X_p, X_u) and not self._accept_blocks:
+            raise ValueError(
+                f"{'X_p' if in_blocks(X_p) else 'X_u'} comes in blocks, but "
+                f"{type(self).__name__} needs all rows in memory: give it a sample of them, or "
+                "use DensityRatioClassifier"
+            )
+        X_p = self._sample("X_p", X_p)
+        X_u = self._sample("X_u", X_u, reset=False)
+        if issparse(X_p) != issparse(X_u):
+            raise ValueError("X_u must be sparse if X_p is, and dense if it is dense")
+        return X_p, X_u.astype(X_p.dtype, copy=False)
+
+    def _sample(self, name: str, X: Any, **options: Any) -> Any:
+        """Check a sample; rows in blocks check themselves, but for their names."""
+        rows = validated(self, X.example if in_blocks(X) else X, name=name, **options)
+        return X if in_blocks(X) else rows
+
+    @property
+    def condition(self) -> Condition:
+        """The condition that the parameters describe; an estimated prior if none is given."""
+        prior = self.prior
+        if prior is None:
+            check_is_fitted(self, "prior_")
+            prior = self.prior_
+        return Condition(prior, self._stated_test_prior, self.alpha)
+
+    @property
+    def _stated_test_prior(self) -> float | None:
+        """π′ as far as it is known without rows."""
+        return self.test_prior
+
+    def _under(self, **condition: Any) -> PUClassifier:
+        """Return the classifier as it is, or a copy with the parameters that are not None."""
+        given = {name: value for name, value in condition.items() if value is not None}
+        return copy.copy(self).set_params(**given) if given else self
+
+    def predict(
+        self, X: Any, *, test_prior: float | str | None = None, alpha: float | None = None
+    ) -> np.ndarray:
+        """Predict the class of least expected cost under the test condition.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        test_prior, alpha
+            Another condition for this call alone; what is ``None`` is the classifier's own. A
+            risk minimiser refuses one that it was not fitted for.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) labels from ``classes_``. Of a Dask array it is a Dask array, of a Dask data
+            frame a series, which are computed when you ask for them; so are the results of the
+            other methods that take rows.
+        """
+        if is_dask(X):
+            return self._under(test_prior=test_prior, alpha=alpha)._lazily("predict", X, "label")
+        return self._labels(self.decision_function(X, test_prior=test_prior, alpha=alpha))
+
+    def decision_function(
+        self, X: Any, *, test_prior: float | str | None = None, alpha: float | None = None
+    ) -> np.ndarray:
+        """Signed score under the test condition: positive means the positive class.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        test_prior, alpha
+            As for ``predict``.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) scores: g(x) of a risk minimiser, of a density ratio
+            :meth:`pu_shift.priors.Condition.classify_ratio`.
+        """
+        used = self._under(test_prior=test_prior, alpha=alpha)
+        return used._lazily("decision_function", X, "score") if is_dask(X) else used._decide(X)
+
+    def predict_proba(self, X: Any, *, test_prior: float | str | None = None) -> np.ndarray:
+        """Class probabilities at the test prior.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        test_prior
+            As for ``predict``.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the fit
+            tells to π′.
+        """
+        used = self._under(test_prior=test_prior)
+        if is_dask(X):
+            return used._lazily("predict_proba", X)
+        posterior, prior = used._posterior(X)
+        # After the posterior: π′ may be found in these rows.
+        positive = shift_posterior(posterior, prior, used.condition.test_prior)
+        return np.stack([1.0 - positive, positive], axis=1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on rows whose true classes are known.
+
+        Labels of PU data are no classes: select by :mod:`pu_shift.evaluation.scorers`.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        y
+            (n,) true classes: ``classes_[1]`` is positive, ``classes_[0]``, 0 and −1 are
+            negative.
+        sample_weight
+            (n,) weights.
+
+        Returns
+        -------
+        float
+            The share of rows that are classified correctly.
+        """
+        scores = self.decision_function(X)
+        y = np.asarray(y)
+        negatives = [self.classes_[0], *([-1, 0] if y.dtype.kind in "biuf" else [])]
+        positive = y == self.classes_[1]
+        if y.shape != scores.shape or not (positive | np.isin(y, negatives)).all():
+            raise ValueError(
+                f"y must hold one of the classes {self.classes_.tolist()} for each row of X"
+            )
+        return float(np.average((scores > 0) == positive, weights=sample_weight))
+
+    def _lazily(self, method: str, X: Any, names: Any = None, *arguments: Any) -> Any:
+        """Call a method for each partition of a Dask collection, when that is computed.
+
+        The parameters of the classifier are those of now. Without names, columns are classes.
+        """
+        check_is_fitted(self, "classes_")
+        call = partial(_call_method, self._settled(X), method, arguments)
+        # One row tells the type of the result, and whether the columns are right.
+        like = call(meta_of(X))[:0]
+        return map_rows(call, X, like, self.classes_ if names is None else names)
+
+    def _settled(self, X: Any) -> Any:
+        """Return a copy that later changes of the parameters, or of the rows, do not change."""
+        return copy.copy(self)
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray:
+        return self.classes_[(scores > 0).astype(int)]
+
+    def _prepare(
+        self, X_p: np.ndarray, X_u: np.ndarray, least: int = 2
+    ) -> tuple[Any, Seed, Condition]:
+        """Check what both fits need, find the prior; return device, seed and condition.
+
+        Nothing is kept yet: a fit that fails leaves what was fitted before as it was.
+        """
+        n_p, n_u = X_p.shape[0], X_u.shape[0]
+        if min(n_p, n_u) < least:
+            raise ValueError(
+                f"X must have at least {least} positive and {least} unlabelled rows, got {n_p} "
+                f"and {n_u}"
+            )
+        if self.random_state is None:
+            seed = np.random.SeedSequence()
+        elif isinstance(self.random_state, np.random.RandomState):
+            seed = as_seed("random_state", int(self.random_state.randint(2**31)))
+        else:
+            seed = as_seed("random_state", self.random_state)
+        device = get_device(self.gpu)
+        prior = self.prior
+        if prior is None:
+            if issparse(X_p):
+                raise ValueError("prior must be given when X is sparse")
+            if not all(in_blocks(X) or np.isfinite(X).all() for X in (X_p, X_u)):
+                raise ValueError("prior must be given when X has missing values")
+            # A bad test prior or alpha fails before the work.
+            Condition(0.5, self._stated_test_prior, self.alpha)
+            prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
+        return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
+
+    def _wanted(
+        self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition
+    ) -> list[Condition]:
+        """Complete conditions by what the classifier's own one says."""
+        stated = self._stated_test_prior
+        known: dict[str, Any] = {"prior": own.prior, "test_prior": stated, "alpha": own.alpha}
+        wanted = []
+        for item in conditions:
+            if isinstance(item, Condition):
+                wanted.append(item)
+            elif isinstance(item, Mapping) and set(item) <= set(known):
+                wanted.append(Condition(**{**known, **item}))
+            else:
+                raise ValueError(
+                    "conditions must be Condition objects or mappings with prior, test_prior "
+                    f"or alpha, got {shown(item)}"
+                )
+        if not wanted:
+            raise ValueError("conditions must not be empty")
+        return wanted
+
+    def _n_folds(self, X_p: np.ndarray, X_u: np.ndarray) -> int:
+        """No more folds than rows: each fold needs one of P and one of U."""
+        n_folds = positive_int("n_folds", self.n_folds, least=2)
+        return min(n_folds, X_p.shape[0], X_u.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # The checks' second class holds no positives, unlike unlabelled rows of
+        # any prior, so that they cannot ask for accuracy on their labels.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        # For scikit-learn before 1.6.
+        return {"binary_only": True, "poor_score": True}
+
+
+def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
+    """Return the two labels, that of the positives last."""
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) > 2:
+        # The first sentences are the ones that scikit-learn asks for.
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
+            f"got {len(classes)} classes"
+        )
+    if pos_label is not None:
+        if len(classes) < 2 or pos_label not in classes.tolist():
+            raise ValueError(
+                f"pos_label must be one of two labels of y, got {shown(pos_label)} and the labels "
+                f"{classes.tolist()}"
+            )
+        return classes if classes[1] == pos_label else classes[::-1]
+    if len(classes) < 2 or list(classes) == [-1, 0]:
+        raise ValueError(
+            "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
+            f"rows, got {classes.tolist()}"
+        )
+    if classes.dtype.kind not in "biuf" or classes[1] != 1 or classes[0] not in (-1, 0):
+        message = f"y has the labels {classes.tolist()}: the greater one is taken as positive, "
+        warnings.warn(message + repr(classes.tolist()[1]), LabelWarning, stacklevel=3)
+    return classes
+
+
+def _call_method(classifier: Any, method: str, arguments: tuple[Any, ...], X: Any) -> Any:
+    return getattr(classifier, method)(X, *arguments)
+
+
+def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) -> Any:
+    """Check the input as scikit-learn does, of any supported version; complain in one line."""
+    if in_blocks(X):
+        raise ValueError("X comes in blocks: call the method for each of them")
+    options = {
+        "dtype": [np.float64, np.float32],
+        "accept_sparse": estimator._accept_sparse,
+        **options,
+    }
+    finite: Any = "allow-nan" if estimator._accepts_missing else True
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # scikit-learn before 1.6
+        check, options["force_all_finite"] = estimator._validate_data, finite
+    else:
+        check, options["ensure_all_finite"] = partial(validate_data, estimator), finite
+    try:
+        return check(X, *y, **options)
+    except ValueError as error:
+        raise _in_one_line(error, name) from None
+
+
+def _in_one_line(error: ValueError, name: str) -> ValueError:
+    """Return an error of scikit-learn without its advice on other estimators, and its rows."""
+    first, *rest = str(error).splitlines()
+    # Its own checks ask for all lines of the one, and for the last of the other.
+    if "feature names" in first:
+        return error
+    if "Reshape" in str(error):
+        first = f"{first} {rest[-1]}"
+    elif "X contains NaN" in first:
+        first = "Input X contains NaN: impute missing values, by SimpleImputer in a Pipeline"
+    if re.search(r"\b[Xy]\b", first) is None:
+        first = f"X: {first}"
+    return ValueError(re.sub(r"\bX\b", name, first))

@@ -1,0 +1,530 @@
+"""PU classification by a density ratio, which is fitted once and decided under any condition."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn import get_config
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from pu_shift._checks import one_of, shown
+from pu_shift._grids import RATIO_LAMS, WIDTH_FACTORS
+from pu_shift._seeds import Seed, child
+from pu_shift.bigdata import in_blocks, is_dask
+from pu_shift.device import device_of, to_numpy
+from pu_shift.estimation.sensitivity import Sensitivity, decision_sensitivity
+from pu_shift.estimation.test_prior import (
+    estimate_from_sums,
+    posterior_at,
+    sums_of,
+    test_sums,
+    to_unit_interval,
+)
+from pu_shift.estimators.base import PUClassifier, validated
+from pu_shift.priors import DIRECTIONS, Condition
+from pu_shift.ratios.average import (
+    KERNELS,
+    RatioAverage,
+    check_candidates,
+    check_streams,
+    default_centers,
+    fit_average,
+    for_sparse,
+    lets_gaps_in,
+    takes,
+)
+from pu_shift.ratios.kernels import at_most
+from pu_shift.ratios.ulsif import KLIEP, ULSIF, GridEdgeWarning
+
+# Rows of P, and of U, whose held-out ratios the estimate of π′ rests on at most.
+MAX_HELD_OUT_ROWS = 100_000
+
+
+class DensityRatioClassifier(PUClassifier):
+    r"""PU classification by a density ratio: fitted once, decided under any condition.
+
+    .. math:: \mathrm{sign}\left[\pi\,\frac{p_\mathrm{p}(x)}{p_\mathrm{u}(x)}
+              - \alpha_\mathrm{unif}\right]
+
+    ``set_params(test_prior=…)``, ``alpha=…`` and ``prior=…`` change the predictions at once,
+    without another ``fit``.
+
+    Parameters
+    ----------
+    prior
+        π, the share of positives among the unlabelled rows; ``None`` estimates it, see
+        :func:`pu_shift.estimation.class_prior.estimate_prior`.
+    test_prior
+        π′, the share of positives where the classifier will be used; ``None`` means π, and
+        ``'estimate'`` the share among the very rows that are to be predicted, see
+        :func:`pu_shift.estimate_test_prior`.
+    alpha
+        α, the penalty of a false positive; 1 − α is that of a false negative.
+    direction
+        ``'p/u'`` (bounded, the better choice) or ``'u/p'``. uLSIF and KLIEP estimate that
+        ratio; of other estimators ``'u/p'`` is the inverse, and decisions are the same.
+    estimator
+        Where the ratio comes from:
+
+        - ``'ulsif'`` or ``'kliep'``, as published, on the features as they are;
+        - a scikit-learn classifier with ``predict_proba``, which is trained to tell P from U:
+          the ratio is n_u/n_p times its odds, calibrated on held-out rows. It gets X as an
+          array; missing values are let through if it takes them, and ``prior`` is given;
+        - ``'linear'`` or ``'nystroem'`` (logistic regression on the features, or on Gaussian
+          kernels of them), ``'boosting'`` (boosted trees);
+        - a sequence of names and classifiers: their average, weighted as in
+          :func:`pu_shift.ratios.average.fit_average` by the least-squares criterion J;
+        - ``'auto'``: the average of :data:`pu_shift.ratios.average.AUTO`; it is ``'ulsif'``
+          if one of uLSIF's options below is given, and ``'linear'`` if X is sparse.
+
+        Of rows that come in blocks, uLSIF and classifiers that have ``partial_fit`` are fitted
+        to all of them. The other names are fitted to a random sample of 50,000, and other
+        classifiers are refused.
+    basis, selection, clip_coefficients
+        Of uLSIF, as for :class:`pu_shift.ratios.ulsif.ULSIF`.
+    n_centers
+        Of uLSIF and KLIEP: number of Gaussian centres. By default 4√n for n rows, between
+        100 and 500.
+    widths, width_factors
+        Candidates of the kernel width: numbers, or multiples of the median distance (by default
+        1/8 … 2 of it).
+    lams
+        Candidates of λ (by default 1e-5 … 10). Of grids of your own a
+        :class:`pu_shift.ratios.ulsif.GridEdgeWarning` says when the best lies on the edge.
+    n_folds
+        Number of folds, at most as many as the smaller sample has rows.
+    pos_label
+        The label that marks positives in ``fit``; ``None`` takes the greater one.
+    n_jobs
+        Candidates and folds that are fitted at a time, as everywhere in scikit-learn.
+    gpu
+        The CUDA device of uLSIF and KLIEP, or −1 for the CPU.
+    random_state
+        Seed of everything random: an integer, a ``SeedSequence``, a ``RandomState``, or
+        ``None`` for a new one in each fit.
+
+    Attributes
+    ----------
+    classes_ : numpy.ndarray
+        The labels; the second is the positive class.
+    ratio_ : pu_shift.ratios.ulsif.DensityRatio or pu_shift.ratios.average.RatioAverage
+        The fitted ratio.
+    candidates_ : dict
+        Of each candidate its held-out criterion J (``'score'``, lower is better) and its
+        ``'weight'`` in the average.
+    held_out_ : tuple of numpy.ndarray or None
+        The average p_p/p_u of rows of P and of U that its parts did not see.
+    cross_fit_ : pu_shift.ratios.average.CrossFit or None
+        The candidates that were fitted without a fold.
+    prior_ : float
+        π as given or estimated in ``fit``.
+    ratio_sums_ : numpy.ndarray
+        (2, 3) what the estimate of π′ needs to know of held-out rows of P and U.
+    test_prior_ : pu_shift.estimation.test_prior.ShiftEstimate
+        With ``test_prior='estimate'``: π′ as found in the rows that were last predicted.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X_p = rng.normal(1.0, 1.0, (200, 1))
+    >>> X_u = np.concatenate([rng.normal(1.0, 1.0, (300, 1)), rng.normal(-1.0, 1.0, (700, 1))])
+    >>> classifier = DensityRatioClassifier(prior=0.3).fit_pu(X_p, X_u)
+    >>> classifier.predict([[0.2]]).tolist()
+    [-1]
+    >>> classifier.set_params(test_prior=0.7).predict([[0.2]]).tolist()
+    [1]
+    >>> _ = classifier.set_params(test_prior="estimate").predict(X_u)
+    >>> round(classifier.test_prior_.test_prior, 1)
+    0.3
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> DensityRatioClassifier(0.3, 0.7, estimator=LogisticRegression()).fit_pu(X_p, X_u).predict(
+    ...     [[1.0], [-2.0]]
+    ... ).tolist()
+    [1, -1]
+    """
+
+    _accept_sparse = "csr"
+    _accept_blocks = True
+
+    def __init__(
+        self,
+        prior: float | None = None,
+        test_prior: float | str | None = None,
+        alpha: float = 0.5,
+        direction: str = "p/u",
+        *,
+        estimator: Any = "auto",
+        basis: str = "gaussian",
+        n_centers: int | None = None,
+        widths: float | Iterable[float] | None = None,
+        width_factors: float | Iterable[float] | None = None,
+        lams: float | Iterable[float] | None = None,
+        selection: str = "kfold",
+        n_folds: int = 5,
+        clip_coefficients: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        gpu: int = -1,
+        random_state: int | np.random.SeedSequence | np.random.RandomState | None = 0,
+    ) -> None:
+        self.prior = prior
+        self.test_prior = test_prior
+        self.alpha = alpha
+        self.direction = direction
+        self.estimator = estimator
+        self.basis = basis
+        self.n_centers = n_centers
+        self.widths = widths
+        self.width_factors = width_factors
+        self.lams = lams
+        self.selection = selection
+        self.n_folds = n_folds
+        self.clip_coefficients = clip_coefficients
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.gpu = gpu
+        self.random_state = random_state
+
+    def _fit(self, X_p: Any, X_u: Any, fit_params: dict[str, Any]) -> None:
+        one_of("direction", self.direction, DIRECTIONS)
+        candidates = self._candidates(issparse(X_p))
+        _check_fit_params(candidates, fit_params)
+        streamed = in_blocks(X_p, X_u)
+        if streamed:
+            check_streams(candidates)
+        alone = list(candidates) in (["ulsif"], ["kliep"])
+        # An average also fits its kernels without a fold, to two rows at least.
+        least = 2 if alone or KERNELS.isdisjoint(candidates) else 3
+        device, seed, condition = self._prepare(X_p, X_u, least)
+        if streamed and device.name != "@numpy":
+            raise ValueError(f"gpu must be -1 for rows that come in blocks, got {self.gpu}")
+        n_folds = self._n_folds(X_p, X_u)
+        ratio: Any
+        if alone:
+            (name,) = candidates
+            with device.use():
+                P, U = (X_p, X_u) if streamed else device.send((X_p, X_u))
+                ratio = self._kernel_ratio(name, P, U, seed)
+                sums = self._held_out_sums(ratio, P, U, child(seed, 8))
+            score = float(ratio.scores.min())
+            self.candidates_ = {name: {"score": score, "weight": 1.0}}
+            self.held_out_ = self.cross_fit_ = None
+        else:
+            ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
+                X_p,
+                X_u,
+                candidates,
+                condition.prior,
+                n_folds=n_folds,
+                fit_params=fit_params,
+                device=device,
+                n_jobs=self.n_jobs,
+                seed=seed,
+            )
+            sums = np.stack([sums_of(to_unit_interval(part, "p/u")) for part in self.held_out_])
+        self.ratio_, self.ratio_sums_ = ratio, sums
+        self._inputs_of = self.estimator, self._inputs
+        # The ratio is of this direction whatever the parameter becomes.
+        self.direction_, self.prior_ = self.direction, condition.prior
+        if hasattr(self, "test_prior_"):
+            del self.test_prior_
+
+    def _held_out_sums(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> np.ndarray:
+        """Sum over P and U, by ratios of the same width and λ that do not know the row."""
+        step = 1 if self.direction == "p/u" else -1
+        X_p, X_u = (
+            at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
+        )
+        parts = ratio.held_out(*(X_p, X_u)[::step], self._n_folds(X_p, X_u), seed)[::step]
+        return np.stack(
+            [sums_of(to_unit_interval(to_numpy(part), self.direction)) for part in parts]
+        )
+
+    @property
+    def _stated_test_prior(self) -> float | None:
+        if self.test_prior != "estimate":
+            return super()._stated_test_prior
+        found = getattr(self, "test_prior_", None)
+        return None if found is None else found.test_prior
+
+    def _settled(self, X: Any) -> Any:
+        settled = copy.copy(self)
+        # Predictions do not need them, and what is sent to workers should be small.
+        settled.held_out_ = settled.cross_fit_ = None
+        if self.test_prior == "estimate":
+            self.test_prior_ = estimate_from_sums(self, test_sums(self, X))
+            settled.test_prior = self.test_prior_.test_prior
+        return settled
+
+    def _ratio_in_use(self, X: Any) -> np.ndarray:
+        """Ratios of rows whose test prior is estimated first, if it is to be."""
+        ratio = self.predict_ratio(X)
+        if self.test_prior == "estimate":
+            sums = sums_of(to_unit_interval(ratio, self.direction_))
+            self.test_prior_ = estimate_from_sums(self, sums)
+        return ratio
+
+    def sensitivity(
+        self,
+        X: Any,
+        prior: float | tuple[float, float] | None = None,
+        test_prior: float | tuple[float, float] | None = None,
+    ) -> Sensitivity:
+        """Count the decisions that change while π and π′ move within intervals.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        prior, test_prior
+            Intervals (low, high), or numbers; by default what the classifier decides by. A test
+            prior that neither says is the prior; one that is estimated has its own interval.
+
+        Returns
+        -------
+        Sensitivity
+            The counts, exact, and a plot: see
+            :func:`pu_shift.estimation.sensitivity.decision_sensitivity`.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X_p, X_u = rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))
+        >>> classifier = DensityRatioClassifier(prior=0.4, widths=1.0, lams=0.1).fit_pu(X_p, X_u)
+        >>> found = classifier.sensitivity(X_u, prior=(0.3, 0.5), test_prior=(0.4, 0.4))
+        >>> 0 < found.n_changed < found.n_rows
+        True
+        """
+        ratio = self._ratio_in_use(X)
+        own = self.condition
+        if test_prior is None and self.test_prior is not None:
+            estimated = self.test_prior == "estimate"
+            found = self.test_prior_ if estimated else None
+            test_prior = own.test_prior if found is None else (found.low, found.high)
+        given = own.prior if prior is None else prior
+        return decision_sensitivity(ratio, given, test_prior, own.alpha, self.direction_)
+
+    def _candidates(self, sparse: bool) -> dict[str, Any]:
+        """Return the candidates by name, and refuse options that they do not have."""
+        shared = {name: getattr(self, name) for name in ("n_centers", "widths", "width_factors")}
+        own = {"lams": self.lams, "basis": self.basis != "gaussian" or None}
+        own["selection"] = self.selection != "kfold" or None
+        own["clip_coefficients"] = self.clip_coefficients or None
+        given = [name for name, value in {**shared, **own}.items() if value is not None]
+        auto = isinstance(self.estimator, str) and self.estimator == "auto"
+        candidates = check_candidates("ulsif" if auto and given else self.estimator)
+        if list(candidates) != ["ulsif"]:
+            known = shared if list(candidates) == ["kliep"] else ()
+            for name in given:
+                if name not in known:
+                    raise ValueError(
+                        f"{name} is an option of estimator='ulsif', got estimator="
+                        f"{shown(self.estimator)}"
+                    )
+        return for_sparse(candidates, self.estimator) if sparse else candidates
+
+    def _kernel_ratio(self, name: str, X_p: Any, X_u: Any, seed: Seed) -> Any:
+        """Fit uLSIF or KLIEP as published, where the samples are."""
+        numerator, denominator = (X_p, X_u) if self.direction == "p/u" else (X_u, X_p)
+        n_centers = self.n_centers
+        if n_centers is None:
+            n_centers = default_centers(X_p.shape[0] + X_u.shape[0])
+        options: dict[str, Any] = {
+            "widths": self.widths,
+            "width_factors": WIDTH_FACTORS if self.width_factors is None else self.width_factors,
+            "n_folds": self._n_folds(X_p, X_u),
+            "seed": seed,
+        }
+        with warnings.catch_warnings():
+            if self.widths is None and self.width_factors is None and self.lams is None:
+                warnings.simplefilter("ignore", GridEdgeWarning)
+            if name == "kliep":
+                # Its centres are rows of the numerator.
+                n_centers = min(n_centers, numerator.shape[0])
+                return KLIEP(numerator, denominator, n_centers=n_centers, **options)
+            return ULSIF(
+                numerator,
+                denominator,
+                n_centers=n_centers,
+                lams=RATIO_LAMS if self.lams is None else self.lams,
+                basis=self.basis,
+                selection=self.selection,
+                clip_coefficients=self.clip_coefficients,
+                **options,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse, tags.input_tags.allow_nan = self._takes()
+        return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        return {**super()._more_tags(), "allow_nan": self._takes()[1]}
+
+    def _takes(self) -> tuple[bool, ...]:
+        """Return whether sparse rows and missing values are supported, for scikit-learn's tags."""
+        # The prior can be estimated from neither.
+        return self._inputs[:2] if self.prior is not None else (False, False)
+
+    @property
+    def _accepts_missing(self) -> bool:
+        return self._inputs[2]
+
+    @property
+    def _inputs(self) -> tuple[bool, ...]:
+        """Tags for sparse rows and missing values, and whether these are let through."""
+        estimator, found = getattr(self, "_inputs_of", (None, ()))
+        if found and estimator is self.estimator:  # checked by fit
+            return found
+        candidates = check_candidates(self.estimator).values()
+        auto = isinstance(self.estimator, str) and self.estimator == "auto"
+        tags = zip(*map(takes, ["linear"] if auto else candidates))
+        return *(all(tag) for tag in tags), all(map(lets_gaps_in, candidates))
+
+    def predict_ratio(self, X: Any) -> np.ndarray:
+        """Return the estimated density ratio, which no condition changes.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) values of p_p/p_u or p_u/p_p, unclipped.
+        """
+        check_is_fitted(self, "ratio_")
+        if is_dask(X):
+            return self._lazily("predict_ratio", X, "ratio")
+        X = validated(self, X, reset=False)
+        if self.direction != self.direction_:
+            raise NotFittedError(
+                f"direction was {self.direction_!r} in fit and is now {self.direction!r}: "
+                "call fit again"
+            )
+        if isinstance(self.ratio_, RatioAverage):
+            ratio = self.ratio_(X)
+            return ratio if self.direction == "p/u" else 1.0 / ratio
+        # Where it was fitted, whatever the parameter has become.
+        device = device_of(self.ratio_.coefficients)
+        with device.use():
+            return to_numpy(self.ratio_(device.send(X)))
+
+    def _decide(self, X: Any) -> np.ndarray:
+        ratio = self._ratio_in_use(X)
+        return self.condition.classify_ratio(ratio, self.direction)
+
+    def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
+        ratio, prior = self._ratio_in_use(X), self.condition.prior
+        return posterior_at(ratio, prior, self.direction), prior
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        test_prior: float | str | None = None,
+        alpha: float | None = None,
+        conditions: Sequence[Condition | Mapping[str, float]] | None = None,
+    ) -> np.ndarray:
+        """Predict the class of least expected cost under the test condition, or under many.
+
+        A pipeline hands the keywords on: ``pipeline.predict(X, test_prior=0.7)``. With metadata
+        routing ask for them: ``set_predict_request(test_prior=True, alpha=True, conditions=True)``.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        test_prior, alpha
+            Another condition for this call alone; what is ``None`` is the classifier's own.
+        conditions
+            Many conditions, as for :meth:`predict_many`, each completed by what else is given.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) labels from ``classes_``; (len(conditions), n) with ``conditions``.
+
+        Examples
+        --------
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))])
+        >>> y = np.repeat([1, 0], [99, 299])
+        >>> classifier = DensityRatioClassifier(prior=0.4, widths=1.0, lams=0.1)
+        >>> pipeline = make_pipeline(StandardScaler(), classifier).fit(X, y)
+        >>> pipeline.predict([[0.5]], test_prior=0.1).tolist()
+        [0]
+        >>> pipeline.predict([[0.5]], conditions=[{"test_prior": 0.9}, {"alpha": 0.9}]).tolist()
+        [[1], [0]]
+        """
+        if conditions is None:
+            return super().predict(X, test_prior=test_prior, alpha=alpha)
+        return self._under(test_prior=test_prior, alpha=alpha).predict_many(X, conditions)
+
+    def predict_many(
+        self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
+    ) -> np.ndarray:
+        """Predict under many conditions from one evaluation of the ratio.
+
+        Parameters
+        ----------
+        X
+            (n, d) features.
+        conditions
+            :class:`pu_shift.Condition` objects, or mappings with any of ``prior``, ``test_prior``
+            and ``alpha``; what a mapping leaves out is taken from the classifier.
+
+        Returns
+        -------
+        numpy.ndarray
+            (len(conditions), n) labels. Of a Dask array it is a Dask array, of a Dask data
+            frame one of n rows, with a column for each condition.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X_p, X_u = rng.normal(1.0, 1.0, (99, 1)), rng.normal(0.0, 1.5, (299, 1))
+        >>> classifier = DensityRatioClassifier(prior=0.4, widths=1.0, lams=0.1).fit_pu(X_p, X_u)
+        >>> months = [{"test_prior": 0.1}, {"test_prior": 0.9}, {"alpha": 0.9}]
+        >>> classifier.predict_many([[0.5]], months).tolist()
+        [[-1], [1], [-1]]
+        """
+        if is_dask(X):
+            wanted = self._wanted(conditions, self._settled(X).condition)
+            labels = self._lazily("_predict_columns", X, range(len(wanted)), wanted)
+            return labels if hasattr(X, "columns") else labels.T
+        ratio = self._ratio_in_use(X)
+        wanted = self._wanted(conditions, self.condition)
+        return np.stack(
+            [self._labels(item.classify_ratio(ratio, self.direction)) for item in wanted]
+        )
+
+    def _predict_columns(self, X: Any, conditions: Sequence[Condition]) -> np.ndarray:
+        return self.predict_many(X, conditions).T
+
+
+def _check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, Any]) -> None:
+    """Refuse parameters that a candidate's fit does not take, before the work."""
+    routed = get_config().get("enable_metadata_routing", False)
+    for name in fit_params:
+        for candidate, item in candidates.items():
+            nested = hasattr(item, "steps") and ("__" in name or routed)
+            if isinstance(item, str) or not (nested or has_fit_parameter(item, name)):
+                hint = f": name the step, as in step__{name}" if hasattr(item, "steps") else ""
+                raise ValueError(f"{name} is no parameter of fit of estimator={candidate!r}{hint}")
+        if name.endswith("sample_weight"):
+            for part in fit_params[name]:
+                if not (np.isfinite(part).all() and part.min() >= 0.0 and part.max() > 0.0):
+                    raise ValueError(
+                        f"{name} must be finite and not negative, and leave rows of both classes, "
+                        "P and U, some weight"
+                    )

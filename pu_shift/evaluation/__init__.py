@@ -1,0 +1,1 @@
+"""Judging classifiers without negatives."""
