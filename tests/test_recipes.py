@@ -18,9 +18,11 @@ from pu_shift.data import loading, parsers, registry
 from pu_shift.estimation import class_prior
 from pu_shift.losses import LOSSES, Loss
 from pu_shift.plots import _axes
+from pu_shift.ratios.registry import RATIOS
 from tests.data import tiny
 from tests.mixtures import posterior, pu_samples
 from tests.paper.engine import PROTOCOL
+from tests.ratios.test_base import FirstFeature
 
 ROOT = Path(__file__).resolve().parents[1]
 P, U = pu_samples(150, 400, 0.4, gap=3.0, d=2)
@@ -80,6 +82,14 @@ def test_new_file_format(tmp_path, monkeypatch):
     np.testing.assert_array_equal(data.load("tiny", offline=True).X, tiny.X)
 
 
+def test_new_ratio_estimator(monkeypatch):
+    monkeypatch.setitem(RATIOS, "first", lambda n_folds, seed, device: FirstFeature())
+    classifier = DensityRatioClassifier(0.4, estimator=["first", "linear"]).fit_pu(P, U)
+    assert set(classifier.candidates_) == {"first", "linear"}
+    # Rows with a greater first feature are more likely positive, as the new estimator says.
+    assert classifier.predict_proba([[3.0, 0.0], [-3.0, 0.0]])[:, 1].argmax() == 0
+
+
 def test_new_prior_estimator(monkeypatch):
     def cautious(scores_p, scores_u, posterior):
         return 0.5 * class_prior.best_bin_prior(scores_p, scores_u)
@@ -105,6 +115,7 @@ def test_new_metric():
 COLUMN = """
 from pu_shift.paper import runner, store
 from tests.paper.engine import PROTOCOL
+from tests.ratios.test_base import FirstFeature
 task = runner.Task("banana", None, 0.3, 0, (runner.Block(0.3, 0.5, 0.5),), ("p/u uLSIF",))
 (row,) = runner.run_task(task, PROTOCOL, 0)
 with store.TrialStore({out!r}, {{"seed": 0}}) as folder:

@@ -32,8 +32,7 @@ from pu_shift.data.registry import lookup
 from pu_shift.data.sampling import draw
 from pu_shift.device import Device, get_device
 from pu_shift.paper.compare import load_paper_table
-from pu_shift.paper.methods import chosen, fit_method, scale_features
-from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.protocol import Protocol, chosen, fit_method, scale_features
 from pu_shift.paper.settings import (
     EXTRA_METHODS,
     METHODS,

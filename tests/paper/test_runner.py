@@ -19,8 +19,7 @@ from pu_shift import _cluster, data
 from pu_shift.data.sampling import draw
 from pu_shift.paper import runner
 from pu_shift.paper.compare import load_paper_table
-from pu_shift.paper.methods import chosen, fit_method
-from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.protocol import Protocol, chosen, fit_method
 from pu_shift.paper.runner import (
     Label,
     RunOptions,
