@@ -142,10 +142,11 @@ class ULSIF(BasisRatio):
             if self.selection == "kfold" and len(self.widths_) > 1:
                 self.widths_ = self._narrowed(basis, samples)
         single = len(self.widths_) * len(self.lams_) == 1
-        score = self._k_fold
         if self.selection == "loo" and not single:
-            score = self._leave_one_out
-        self.scores_, h, H = score(basis, samples, self.widths_, 1 if single else self.n_folds)
+            self.scores_, h, H = self._leave_one_out(basis, samples, self.widths_)
+        else:
+            n_folds = 1 if single else self.n_folds
+            self.scores_, h, H = self._k_fold(basis, samples, self.widths_, n_folds)
         grids = {"widths": self.widths_, "lams": self.lams_}
         w, place = (0, 0) if single else choose(self.scores_, grids)
         self.centers_, self.n_features_in_ = basis.centers, int(samples[0].shape[1])
@@ -221,7 +222,7 @@ class ULSIF(BasisRatio):
         return array_namespace(h).matrix_transpose(theta[0, :, :, 0])
 
     def _leave_one_out(
-        self, basis: Basis, samples: Sequence[Any], widths: np.ndarray, _: int
+        self, basis: Basis, samples: Sequence[Any], widths: np.ndarray
     ) -> tuple[np.ndarray, Any, Any]:
         """Exact leave-one-out score of every width and λ: (W, L). Also ĥ and Ĥ of each width."""
         sizes = n_nu, n_de = samples[0].shape[0], samples[1].shape[0]
