@@ -19,8 +19,8 @@ from bench_training import N_P, Problem, Stack
 from measure import interleaved
 
 from pu_shift import ULSIF
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import choose_centers, gaussian_kernel
-from pu_shift.ratios.ulsif import GridEdgeWarning
 
 JOBS = (
     *(("uLSIF", n) for n in (2_000, 20_000, 200_000, 2_000_000)),
@@ -76,7 +76,7 @@ def _ulsif(n: int) -> tuple[Any, Any]:
     X_u = rng.standard_normal((n, 10), dtype=np.float32)
     widths = np.array([1.0, 2.0, 4.0, 8.0])
     ratio = ULSIF(X_p, X_u[:2000], widths=widths)
-    return lambda: ULSIF(X_p, X_u, widths=widths).width, lambda: ratio(X_u).shape
+    return lambda: ULSIF(X_p, X_u, widths=widths).width_, lambda: ratio(X_u).shape
 
 
 def _lin(n: int) -> tuple[Any]:

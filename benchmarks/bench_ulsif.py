@@ -19,8 +19,8 @@ from peers_ulsif import (
 from pu_shift import ULSIF
 from pu_shift._grids import assign_folds
 from pu_shift._seeds import child
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import gaussian_kernel, median_distance
-from pu_shift.ratios.ulsif import GridEdgeWarning
 
 N_P, N_U, N_CENTERS, SEED = 500, 2000, 100, 0
 LAMS = np.logspace(-3, 1, 9)
@@ -95,7 +95,8 @@ def _compare(d: int, repeats: int) -> list[dict[str, Any]]:
 
 
 def _choice(fit: Any) -> tuple[float, float]:
-    return round(float(fit.width), 6), round(float(fit.lam), 9)
+    width, lam = (fit.width, fit.lam) if isinstance(fit, Fit) else (fit.width_, fit.lam_)
+    return round(float(width), 6), round(float(lam), 9)
 
 
 def check(fits: dict[str, Any], nu: np.ndarray, de: np.ndarray) -> None:
@@ -107,7 +108,7 @@ def check(fits: dict[str, Any], nu: np.ndarray, de: np.ndarray) -> None:
     """
     for selection in PLAIN:
         ours, plain = fits[f"ours, {selection}"], fits[f"NumPy, {selection}"]
-        np.testing.assert_allclose(ours.scores, plain.scores, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(ours.scores_, plain.scores, rtol=1e-6, atol=1e-9)
         if _choice(ours) != _choice(plain):
             raise AssertionError(f"{selection}: {_choice(ours)} and {_choice(plain)}")
     for name in ("densratio", "adapt", "NumPy, leave-one-out", "NumPy, 5-fold"):

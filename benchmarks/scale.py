@@ -176,7 +176,7 @@ def parquet(n, folder):
         "rows": n,
         **figures,
         "data_mb": round(data_mb),
-        "centers": len(alone.ratio_.centers),
+        "centers": len(alone.ratio_.centers_),
         "difference": float(np.abs(ratios[0] - ratios[1]).max()),
         "largest": float(np.abs(ratios[1]).max()),
     }

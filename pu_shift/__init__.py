@@ -16,7 +16,8 @@ from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifi
 from pu_shift.evaluation.scorers import PURiskScorer, surrogate_scorer, zero_one_scorer
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel
 from pu_shift.priors import Condition
-from pu_shift.ratios.ulsif import KLIEP, ULSIF
+from pu_shift.ratios.kliep import KLIEP
+from pu_shift.ratios.ulsif import ULSIF
 from pu_shift.risks import Risk
 from pu_shift.training import train
 

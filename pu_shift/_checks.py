@@ -10,6 +10,20 @@ from typing import Any
 import numpy as np
 
 
+class ArgumentError(ValueError):
+    """An argument that breaks a rule: its name, and the rule with what was found.
+
+    Whoever calls the argument by another name can say so: the command line names its option.
+    """
+
+    def __init__(self, name: str, rule: str) -> None:
+        super().__init__(name, rule)
+        self.name, self.rule = name, rule
+
+    def __str__(self) -> str:
+        return f"{self.name}{'' if self.rule.startswith(':') else ' '}{self.rule}"
+
+
 def open_unit(name: str, value: Any) -> float:
     """Return ``value`` as a float strictly between 0 and 1."""
     return _number(name, value, lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1")
@@ -20,10 +34,10 @@ def open_interval(name: str, ends: Any) -> tuple[float, float]:
     if np.ndim(ends) == 0:
         ends = (ends, ends)
     if np.shape(ends) != (2,):
-        raise ValueError(f"{name} must be a number or a pair (low, high), got {shown(ends)}")
+        raise ArgumentError(name, f"must be a number or a pair (low, high), got {shown(ends)}")
     low, high = (open_unit(name, end) for end in ends)
     if low > high:
-        raise ValueError(f"{name} must be (low, high) with low <= high, got {shown(ends)}")
+        raise ArgumentError(name, f"must be (low, high) with low <= high, got {shown(ends)}")
     return low, high
 
 
@@ -46,7 +60,7 @@ def positive_int(name: str, value: Any, least: int = 1) -> int:
     """Return ``value`` as an int that is not below ``least``."""
     number = as_index(value)
     if number is None or number < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {shown(value)}")
+        raise ArgumentError(name, f"must be an integer >= {least}, got {shown(value)}")
     return number
 
 
@@ -74,27 +88,27 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
     """Return ``value`` if it is one of ``allowed``."""
     allowed = list(allowed)
     if not any(value is item or value == item for item in allowed):
-        raise ValueError(
-            f"{name} must be one of {', '.join(repr(item) for item in allowed)}, got {shown(value)}"
-        )
+        known = ", ".join(map(repr, allowed))
+        raise ArgumentError(name, f"must be one of {known}, got {shown(value)}")
     return value
 
 
 def distinct(name: str, values: Iterable[Any]) -> None:
     """Refuse values of which two are equal."""
-    values = list(values)
+    seen = set()
     for value in values:
-        if values.count(value) > 1:
-            raise ValueError(f"{name} must be distinct, got {shown(value)} twice")
+        if value in seen:
+            raise ArgumentError(name, f"must be distinct, got {shown(value)} twice")
+        seen.add(value)
 
 
 def _number(name: str, value: Any, good: Callable[[float], bool], rule: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number, got {shown(value)}") from None
+        raise ArgumentError(name, f"must be a number, got {shown(value)}") from None
     if math.isnan(number):
-        raise ValueError(f"{name} must be a number, got nan")
+        raise ArgumentError(name, "must be a number, got nan")
     if not good(number):
-        raise ValueError(f"{name} must {rule}, got {shown(value)}")
+        raise ArgumentError(name, f"must {rule}, got {shown(value)}")
     return number

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift._checks import as_index, shown
+from pu_shift._checks import ArgumentError, as_index, shown
 
 Seed = int | np.random.SeedSequence
 
@@ -17,7 +17,7 @@ def as_seed(name: str, value: Any) -> np.random.SeedSequence:
         return value
     number = as_index(value)
     if number is None or number < 0:
-        raise ValueError(f"{name} must be an integer >= 0 or a SeedSequence, got {shown(value)}")
+        raise ArgumentError(name, f"must be an integer >= 0 or a SeedSequence, got {shown(value)}")
     return np.random.SeedSequence(number)
 
 

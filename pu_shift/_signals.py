@@ -3,7 +3,7 @@
 ====  ==========================================================
 0     done
 1     ``--check`` failed
-2     wrong input: arguments, files, data, devices
+2     wrong input: arguments, files, data, devices; or not enough memory
 74    the standard output cannot be written
 128+  a signal: 129 (SIGHUP), 130 (Ctrl-C), 143 (SIGTERM)
 141   whoever read the output has gone (``| head``)
@@ -21,6 +21,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+
+from pu_shift._checks import one_line
 
 UNWRITABLE, READER_GONE = 74, 141
 _ENDINGS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
@@ -44,6 +46,9 @@ def exit_status(run: Callable[[], int]) -> int:
             status = error.status if isinstance(error, _OutputError) else READER_GONE
             if status == UNWRITABLE:
                 print(f"error: {error}", file=sys.stderr)
+        except MemoryError as error:
+            status = 2
+            print(f"error: not enough memory: {one_line(error)}", file=sys.stderr)
         except BaseException:
             # An interrupt in the middle of foreign code may come out as any error.
             if not received:

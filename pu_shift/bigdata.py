@@ -19,6 +19,7 @@ import numpy as np
 
 from pu_shift._checks import shown
 from pu_shift._cluster import check_workers, current_client, finished
+from pu_shift._seeds import child
 
 # How many partial sums are merged by one task of a cluster.
 MERGED_AT_ONCE = 8
@@ -299,6 +300,36 @@ class RowBlocks:
                 total = value if total is None else merge(total, value)
                 bar.update()
             return total
+
+
+# Rows of a sample, and cells of it, that a fit is to at most.
+MAX_SAMPLE_ROWS, MAX_SAMPLE_CELLS = 10**6, 5 * 10**7
+
+
+def is_lazy(X: Any) -> bool:
+    """Tell whether rows come in blocks."""
+    return is_dask(X) or isinstance(X, RowBlocks)
+
+
+def in_memory(samples: dict[str, Any], seed: Any) -> list[Any]:
+    """Return rows in memory: of each sample all, or a random sample."""
+    found = []
+    for part, (name, X) in enumerate(samples.items()):
+        blocks = as_blocks(name, X)
+        if isinstance(blocks, RowBlocks):
+            n, d = blocks.shape
+            most = min(MAX_SAMPLE_ROWS, max(1, MAX_SAMPLE_CELLS // d))
+            places = np.arange(n)
+            if n > most:
+                rng = np.random.default_rng(child(seed, part))
+                places = np.sort(rng.choice(n, most, replace=False))
+            X = blocks.take(places)
+            if blocks.columns is not None:
+                import pandas as pd
+
+                X = pd.DataFrame(X, columns=list(blocks.columns))
+        found.append(X)
+    return found
 
 
 def as_blocks(name: str, X: Any) -> Any:

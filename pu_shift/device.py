@@ -13,7 +13,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from pu_shift._checks import as_index, shown
+from pu_shift._checks import ArgumentError, as_index, shown
 
 
 class DeviceError(RuntimeError):
@@ -112,7 +112,7 @@ def get_device(gpu: int = -1) -> Device:
     """
     number = as_index(gpu)
     if number is None or number < -1:
-        raise ValueError(f"gpu must be a device id >= 0, or -1 for the CPU, got {shown(gpu)}")
+        raise ArgumentError("gpu", f"must be a device id >= 0, or -1 for the CPU, got {shown(gpu)}")
     if gpu == -1:
         return Device()
     advice = "run with --gpu -1 to use the CPU"

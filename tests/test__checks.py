@@ -1,6 +1,7 @@
 """Error messages name the argument and stay on one line."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -64,3 +65,25 @@ def test_messages_are_put_into_one_line():
     assert _checks.one_line("tried:\n  a\n  b", between="; ") == "tried:; a; b"
     assert _checks.one_line(OSError()) == "OSError"
     assert _checks.one_line("x" * 500) == "x" * 399 + "…"
+
+
+def test_the_name_of_an_argument_can_be_read_off_and_survives_a_process():
+    error = pickle.loads(pickle.dumps(_checks.ArgumentError("test_prior", "must be small")))
+    assert (error.name, error.rule) == ("test_prior", "must be small")
+    assert str(error) == "test_prior must be small"
+    assert str(_checks.ArgumentError("drop", ": a.csv needs it")) == "drop: a.csv needs it"
+
+
+def test_distinct_compares_no_more_often_than_there_are_values():
+    class Text(str):
+        compared = 0
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Text.compared += 1
+            return str.__eq__(self, other)
+
+    _checks.distinct("names", [Text(i) for i in range(10_000)])
+    assert Text.compared < 10_000
+    with pytest.raises(ValueError, match="names must be distinct, got 'a' twice"):
+        _checks.distinct("names", ["a", "b", "a"])

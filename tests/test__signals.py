@@ -4,6 +4,7 @@ import signal
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 from pu_shift._signals import exit_status
@@ -37,6 +38,16 @@ def test_the_status_says_how_it_ended(run, status, message, capsys):
     assert exit_status(run) == status
     assert capsys.readouterr().err == message
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_memory_that_does_not_suffice_is_told_in_one_line(capsys):
+    def run():
+        np.empty(1 << 58, dtype=np.float64)
+
+    assert exit_status(run) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: not enough memory: Unable to allocate ")
+    assert message.count("\n") == 1
 
 
 def test_an_error_is_not_hidden():

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,9 +24,7 @@ from pu_shift import (
 )
 from pu_shift._grids import Folds, assign_folds
 from pu_shift.bigdata import Survey
-from pu_shift.ratios import ulsif
-from pu_shift.ratios.kernels import choose_centers
-from tests.mixtures import mixture, pu_samples
+from tests.mixtures import pu_samples
 from tests.paper.engine import Cluster, wait_for
 
 da = pytest.importorskip("dask.array")
@@ -90,21 +87,6 @@ def test_rows_are_taken_by_their_numbers_in_any_order():
         assert np.concatenate(list(blocks)).tolist() == X.tolist()
 
 
-def test_centres_of_very_many_rows_need_no_permutation():
-    class Many(RowBlocks):
-        shape, dtype = (10**12, 2), np.dtype(float)
-
-        def __init__(self):
-            pass
-
-        def take(self, places):
-            return np.stack([places, places], axis=1).astype(float)
-
-    chosen = choose_centers(np.zeros((5, 2)), Many(), 100)
-    assert chosen.shape == (100, 2)
-    assert len(np.unique(chosen[:, 0])) == 100
-
-
 @pytest.mark.parametrize("options", [OPTIONS, {}, {**OPTIONS, "direction": "u/p"}])
 def test_a_fit_in_blocks_is_the_fit_in_memory(samples, options):
     X_p, X_u = samples
@@ -122,16 +104,6 @@ def test_a_fit_in_blocks_is_the_fit_in_memory(samples, options):
         assert found.candidates_.keys() == expected.candidates_.keys()
 
 
-def test_a_sample_chooses_the_width_of_blocks_as_in_memory(samples, monkeypatch):
-    monkeypatch.setattr(ulsif, "MAX_WIDTH_ROWS", 100)
-    X_p, X_u = samples
-    expected = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, X_u).ratio_
-    found = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, da.from_array(X_u, (90, 3))).ratio_
-    assert (found.width, found.lam) == (expected.width, expected.lam)
-    assert len(found.widths) == 1
-    np.testing.assert_allclose(found.scores, expected.scores)
-
-
 def test_float32_stays_float32(samples):
     X_p, X_u = (X.astype(np.float32) for X in samples)
     found = DensityRatioClassifier(0.3, widths=100.0, lams=0.1).fit_pu(
@@ -142,14 +114,6 @@ def test_float32_stays_float32(samples):
     np.testing.assert_allclose(
         found.predict_ratio(X_u), expected.predict_ratio(X_u), rtol=1e-3, atol=1e-4
     )
-
-
-def test_kliep_needs_only_the_numerator_in_memory(samples):
-    X_p, X_u = samples
-    options = {"estimator": "kliep", "n_centers": 20}
-    expected = DensityRatioClassifier(0.3, **options).fit_pu(X_p, X_u)
-    found = DensityRatioClassifier(0.3, **options).fit_pu(X_p, da.from_array(X_u, (200, 3)))
-    np.testing.assert_allclose(found.predict_ratio(X_u), expected.predict_ratio(X_u), rtol=1e-9)
 
 
 def test_both_priors_are_estimated_as_in_memory(samples):
@@ -210,26 +174,6 @@ def test_predictions_of_dask_data_frames_keep_the_index(samples):
     assert len(classifier.predict(nothing).compute()) == 0
     with pytest.raises(ValueError, match="feature names should match"):
         classifier.predict(lazy[["a", "c"]])
-
-
-@pytest.mark.parametrize("nystroem", [False, True])
-def test_a_classifier_with_partial_fit_is_trained_in_a_stream(nystroem):
-    X_p, X_u = (X * SCALES for X in pu_samples(1000, 4000, 0.3, d=3))
-    estimator = LINEAR
-    if nystroem:
-        steps = StandardScaler(), Nystroem(n_components=40, random_state=0), LINEAR[-1]
-        estimator = make_pipeline(*steps)
-    X, y = mixture(2000, 0.5, np.random.default_rng(5), d=3)
-    X = X * SCALES
-    whole = DensityRatioClassifier(0.3, 0.5, estimator=estimator).fit_pu(X_p, X_u).score(X, y)
-    found = [
-        DensityRatioClassifier(0.3, 0.5, estimator=estimator).fit_pu(X_p, RowBlocks(blocks))
-        for blocks in ([X_u], np.split(X_u, [3, 400, 3401]))
-    ]
-    assert found[0].score(X, y) > whole - 0.03
-    ratios = [classifier.predict_ratio(X) for classifier in found]
-    np.testing.assert_allclose(ratios[0], ratios[1], rtol=1e-9)
-    assert found[0].held_out_[1].shape == (len(X_u),)
 
 
 def bad_frame(X):

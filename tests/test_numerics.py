@@ -25,8 +25,8 @@ from pu_shift import (
     train,
 )
 from pu_shift.priors import alpha_from_test_prior, shift_posterior, test_prior_from_alpha
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import ScaleWarning, gaussian_kernel, median_distance
-from pu_shift.ratios.ulsif import GridEdgeWarning
 from pu_shift.risks import KINDS, evaluate_risk, risk_weights
 from tests.mixtures import posterior, pu_samples
 
@@ -133,9 +133,9 @@ class TestRatios:
             warnings.simplefilter("ignore", GridEdgeWarning)
             plain = estimator(X_p, X_u, n_centers=30)
             scaled = estimator(dtype(factor) * X_p, dtype(factor) * X_u, n_centers=30)
-        assert scaled.width == pytest.approx(factor * plain.width, rel=1e-5)
+        assert scaled.width_ == pytest.approx(factor * plain.width_, rel=1e-5)
         if estimator is ULSIF:
-            assert scaled.lam == plain.lam
+            assert scaled.lam_ == plain.lam_
         tolerance = 2e-3 if dtype == np.float32 else 1e-6
         close(scaled(dtype(factor) * X_u), plain(X_u), tolerance)
 
@@ -223,7 +223,7 @@ class TestRatios:
             warnings.simplefilter("ignore", GridEdgeWarning)
             double = estimator(X_p, X_u)
             single = estimator(X_p.astype(np.float32), X_u.astype(np.float32))
-        assert single.width == pytest.approx(double.width, rel=1e-5)
+        assert single.width_ == pytest.approx(double.width_, rel=1e-5)
         assert single(X_u.astype(np.float32)).dtype == np.float32
         close(single(X_u.astype(np.float32)), double(X_u), 2e-3)
 
@@ -432,7 +432,7 @@ LINEAR = {
 
 
 @pytest.mark.parametrize("fit", LINEAR.values(), ids=LINEAR)
-@pytest.mark.filterwarnings("ignore::pu_shift.ratios.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::pu_shift.ratios.base.GridEdgeWarning")
 class TestScale:
     """A linear basis that would give a constant without a word says so, with the cure."""
 

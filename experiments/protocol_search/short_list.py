@@ -35,7 +35,8 @@ from pu_shift.paper.scripts import ending
 from pu_shift.paper.settings import DATASETS, GUIDES, KER_METHODS, TABLES, TRIALS
 from pu_shift.paper.store import write_atomic
 from pu_shift.paper.workers import in_parallel
-from pu_shift.ratios.ulsif import ULSIF, GridEdgeWarning
+from pu_shift.ratios.base import GridEdgeWarning
+from pu_shift.ratios.ulsif import ULSIF
 
 WIDTHS = np.logspace(-1, 1, 11)
 LAMS = tuple(10.0**k for k in range(-7, -1))

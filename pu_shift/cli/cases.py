@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from pu_shift._checks import distinct
-from pu_shift.cli.common import CommandError, stage
+from pu_shift.cli.common import CommandError, add_data, stage
 from pu_shift.estimation.test_prior import estimate_from_sums
 from pu_shift.estimators import DensityRatioClassifier
 from pu_shift.files.models import load_model
@@ -25,7 +25,7 @@ from pu_shift.files.tables import Block, CellError, read_blocks
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a model, its rows and how to read them."""
     parser.add_argument("model", help="a file that 'pu-shift fit' wrote")
-    parser.add_argument("data", help="rows to classify: CSV, .npy, Parquet or a folder of it")
+    add_data(parser, help="rows to classify: CSV, .npy, Parquet or a folder of it")
     parser.add_argument(
         "--test-prior",
         type=_number_or_estimate,
@@ -48,7 +48,7 @@ def _number_or_estimate(text: str) -> float | str:
 class OpenedModel(NamedTuple):
     """A model, its classifier, and rows that it is for.
 
-    ``columns`` are the features, those to keep, and whether features may be words or missing.
+    ``columns`` are the features, those to keep, and whether features may be categories or missing.
     """
 
     estimator: Any
@@ -59,28 +59,28 @@ class OpenedModel(NamedTuple):
 
 def open_model(options: argparse.Namespace) -> OpenedModel:
     """Open a model and the rows of a file."""
-    distinct("--keep", options.keep)
+    distinct("keep", options.keep)
     estimator = load_model(options.model)
     first, classifier = estimator, estimator
     if isinstance(estimator, Pipeline):
         first, classifier = estimator[0], estimator[-1]
     # The reader finds the columns by these names; scikit-learn would miss them in its rows.
     names = vars(first).pop("feature_names_in_", None)
-    words = None
+    categories = None
     if isinstance(first, TablePreparation) and names is not None:
-        words = [name for name, values in zip(names, first.categories_) if values is not None]
+        categories = [name for name, values in zip(names, first.categories_) if values is not None]
     n_features = first.n_features_in_
     if is_parquet(options.data):
         if names is None:
             raise CommandError(f"{options.model} has no names of features, which Parquet needs")
-        columns = list(names), options.keep, words is not None
+        columns = list(names), options.keep, categories is not None
         return OpenedModel(
             estimator, classifier, ParquetRows(options.data).blocks(*columns), columns
         )
-    blocks = read_blocks(options.data, names, n_features, keep=options.keep, words=words)
-    if words is None:
+    blocks = read_blocks(options.data, names, n_features, keep=options.keep, categories=categories)
+    if categories is None:
         blocks = _strict(blocks)
-    return OpenedModel(estimator, classifier, blocks, ([], options.keep, words is not None))
+    return OpenedModel(estimator, classifier, blocks, ([], options.keep, categories is not None))
 
 
 def _strict(blocks: Iterator[Block]) -> Iterator[Block]:
@@ -88,7 +88,7 @@ def _strict(blocks: Iterator[Block]) -> Iterator[Block]:
         yield from blocks
     except CellError as error:
         raise CommandError(
-            f"{error}; a model that was fitted with --prepare takes words and missing values"
+            f"{error}; a model that was fitted with --prepare takes categories and missing values"
         ) from None
 
 

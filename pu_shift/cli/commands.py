@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pu_shift._chainer import ChainerMissingError
+from pu_shift._checks import ArgumentError, one_line
 from pu_shift._cluster import ClusterError
 from pu_shift._version import __version__
 from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce
 from pu_shift.device import DeviceError
-from pu_shift.files.tables import one_line
-from pu_shift.ratios.kernels import SCALE_CURE
-from pu_shift.ratios.ulsif import GridEdgeWarning
+from pu_shift.ratios.base import GridEdgeWarning
 
 DESCRIPTION = """\
 Learn a classifier from positive and unlabelled rows, and use it where the share
@@ -54,62 +53,39 @@ COMMANDS: dict[str, Any] = {
 }
 
 
-# What the library calls its arguments, and what the command line calls them.
-WORDS = {
-    "prior": "--prior",
-    "test_prior": "--test-prior",
-    "alpha": "--alpha",
-    "random_state": "--seed",
-    "seed": "--seed",
-    "false_alarm": "--false-alarm",
-    "path": "model",
-    "X": "data",
-    "X_test": "data",
-    "X_p": "data: the positive rows",
-    "X_u": "data: the unlabelled rows",
-}
-
-
-# What the command line itself calls by the names of its options.
-OPTIONS = frozenset(("out", "label", "drop", "keep", "gpu", "level", "miss"))
-
-
-# Advice to users of the library, and what it is here.
-ADVICE = {
-    SCALE_CURE: "Fit without --no-scale",
-    "no feature, leave it out": "no feature, leave it out by --drop",
-    "has no values, leave it out": "has no values, leave it out by --drop",
-    " or a SeedSequence": "",
-}
-
-
 def run_command(argv: Sequence[str] | None) -> int:
     """Do what the arguments ask for and return the exit status, or exit with its own."""
     options = _parser().parse_args(argv)
+
+    def show_warning(message: Any, *_: Any) -> None:
+        print(f"warning: {_in_own_words(message, options.parser)}", file=sys.stderr)
+
     try:
         with warnings.catch_warnings():
             # The grids are the command's own.
             warnings.simplefilter("ignore", GridEdgeWarning)
-            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            warnings.showwarning = show_warning  # type: ignore[assignment]
             return options.run(options)
     except (ValueError, DeviceError, ClusterError, ChainerMissingError, OSError) as error:
-        print(f"error: {_in_own_words(error)}", file=sys.stderr)
+        print(f"error: {_in_own_words(error, options.parser)}", file=sys.stderr)
         return 2
 
 
-def _show_warning(message: Any, *_: Any) -> None:
-    print(f"warning: {_in_own_words(message)}", file=sys.stderr)
+def _in_own_words(message: object, parser: argparse.ArgumentParser) -> str:
+    """Return a message in one line; arguments of the library by the names of the options."""
+    if isinstance(message, ArgumentError):
+        message = ArgumentError(_own_name(message.name, parser), message.rule)
+    return one_line(message)
 
 
-def _in_own_words(message: object) -> str:
-    """Return a message in one line; the library's arguments by the options' names."""
-    text = one_line(message)
-    for advice, own in ADVICE.items():
-        text = text.replace(advice, own)
-    argument, *rest = text.split(" ", 1)
-    name = argument.removesuffix(":")
-    name, colon = f"--{name}" if name in OPTIONS else WORDS.get(name, name), argument[len(name) :]
-    return " ".join([name + colon, *rest])
+def _own_name(name: str, parser: argparse.ArgumentParser) -> str:
+    for action in parser._actions:
+        if action.dest == name and action.option_strings:
+            return action.option_strings[-1]
+        names = getattr(action, "library_names", {})
+        if name in names:
+            return names[name]
+    return name
 
 
 class _Parser(argparse.ArgumentParser):
@@ -127,5 +103,5 @@ def _parser() -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         added = commands.add_parser(name, formatter_class=raw, **command.TEXTS)
         command.add_options(added)
-        added.set_defaults(run=command.run)
+        added.set_defaults(run=command.run, parser=added)
     return parser

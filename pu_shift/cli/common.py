@@ -14,7 +14,6 @@ from typing import Any
 from tqdm import tqdm
 
 from pu_shift._cluster import check_workers, connected
-from pu_shift.bigdata import in_blocks
 from pu_shift.files.parquet import is_parquet
 
 PATIENCE = 2.0
@@ -25,13 +24,34 @@ class CommandError(ValueError):
     """Something that the user of the command line has to put right."""
 
 
-@contextmanager
-def stage(what: str, *samples: Any) -> Iterator[None]:
-    """Say on a terminal what takes longer than two seconds, and for how long it has.
+def add_data(parser: argparse.ArgumentParser, **options: Any) -> None:
+    """Add the argument that names the data, and what the library calls them."""
+    action: Any = parser.add_argument("data", **options)
+    action.library_names = {
+        "X": "data",
+        "X_test": "data",
+        "X_p": "data: the positive rows",
+        "X_u": "data: the unlabelled rows",
+    }
 
-    Samples that come in blocks show bars of their own.
-    """
-    if not sys.stderr.isatty() or in_blocks(*samples):
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the seed."""
+    parser.add_argument(
+        "--seed", type=_seed, default=0, help="seed of everything random (default: 0)"
+    )
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer >= 0, got {text!r}")
+    return int(text)
+
+
+@contextmanager
+def stage(what: str) -> Iterator[None]:
+    """Say on a terminal what takes longer than two seconds, and for how long it has."""
+    if not sys.stderr.isatty():
         yield
         return
     done, start = threading.Event(), time.monotonic()
@@ -61,17 +81,17 @@ def progress_bar(what: str, options: argparse.Namespace) -> tqdm:
 def check_out(out: str, inputs: Sequence[str], folder: bool = False) -> None:
     """Refuse an output that cannot be written, before the work, or that is an input."""
     if folder and os.path.lexists(out):
-        raise CommandError(f"out: with --cluster it must be a new folder, {out} exists")
+        raise CommandError(f"--out: with --cluster it must be a new folder, {out} exists")
     parent = os.path.dirname(os.path.realpath(out))
     if not os.path.isdir(parent):
-        raise CommandError(f"out: {out} needs a folder that exists, {parent} does not")
+        raise CommandError(f"--out: {out} needs a folder that exists, {parent} does not")
     if os.path.isdir(out):
-        raise CommandError(f"out must be a file, {out} is a folder")
+        raise CommandError(f"--out must be a file, {out} is a folder")
     if not os.access(out if os.path.exists(out) else parent, os.W_OK):
-        raise CommandError(f"out: {out} cannot be written")
+        raise CommandError(f"--out: {out} cannot be written")
     for path in inputs:
         if os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
-            raise CommandError(f"out must be another file than {path}, which is read")
+            raise CommandError(f"--out must be another file than {path}, which is read")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pu_shift.cli.common import cluster_of
+from pu_shift.cli.common import add_seed, cluster_of
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
 from pu_shift.estimation.class_prior import PRIOR_METHODS
 
@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, default=0.95, help="level of the interval (default: 0.95)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed (default: 0)")
+    add_seed(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the page."""
     check_out(options.out, [options.model, options.data])
     if len(set(options.keep) & {"row", "label", "probability"}) > 0:
-        raise CommandError("keep: the list has columns row, probability and label of its own")
+        raise CommandError("--keep: the list has columns row, probability and label of its own")
     if (options.false_alarm is None) != (options.miss is None):
         raise CommandError("--false-alarm and --miss must be given together")
     model = open_model(options)

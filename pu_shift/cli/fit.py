@@ -10,15 +10,14 @@ from sklearn.preprocessing import StandardScaler
 
 from pu_shift._chainer import require_chainer
 from pu_shift._sklearn import restore_scaler
-from pu_shift.bigdata import in_blocks, survey_of
-from pu_shift.cli.common import CommandError, check_out, cluster_of, stage
+from pu_shift.bigdata import survey_of
+from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.models import save_model
 from pu_shift.losses import surrogates
 from pu_shift.priors import Condition
-from pu_shift.ratios.average import PLAIN
-from pu_shift.ratios.kernels import at_most
+from pu_shift.ratios.registry import PLAIN
 
 TEXTS = {
     "help": "learn a classifier from a CSV file or Parquet",
@@ -63,9 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="do not scale the features to unit variance (an average of ratios scales by itself)",
     )
     parser.add_argument("--gpu", type=int, default=-1, help="CUDA device; -1 is the CPU (default)")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of everything random (default: 0)"
-    )
+    add_seed(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -80,15 +77,13 @@ def run(options: argparse.Namespace) -> int:
     Condition(options.prior or 0.5, options.test_prior, options.alpha)
     with cluster_of(options):
         names, X_p, X_u, preparation = read_samples(options)
-        if options.method == "risk" and in_blocks(X_p, X_u):
-            X_p, X_u = (at_most(X, X.shape[0], 0) for X in (X_p, X_u))
         prior, how = options.prior, "given"
         if prior is None:
             estimate = estimated_prior(X_p, X_u, options.seed)
             prior, how = estimate.prior, f"estimated by {estimate.method}"
         classifier = _new_classifier(options, prior)
         scaler = None if options.no_scale else _fitted_scaler(X_p, X_u)
-        with stage("fitting", X_p, X_u):
+        with stage("fitting"):
             classifier.fit_pu(*(_scaled(scaler, X) for X in (X_p, X_u)))
     steps = {"prepare": preparation, "scale": scaler, "classify": classifier}
     used = [(name, step) for name, step in steps.items() if step is not None]
@@ -126,12 +121,10 @@ def _new_classifier(options: argparse.Namespace, prior: float) -> Any:
 
 
 def _fitted_scaler(X_p: Any, X_u: Any) -> StandardScaler:
-    """Return a scaler that was fitted to both samples, which may come in blocks."""
+    """Return a scaler that was fitted to both samples."""
     seen = survey_of(X_p).merged(survey_of(X_u))
     return restore_scaler(seen.mean, seen.scale, sum(seen.counts))
 
 
 def _scaled(scaler: StandardScaler | None, X: Any) -> Any:
-    if scaler is None:
-        return X
-    return X.scaled(scaler.mean_, scaler.scale_) if in_blocks(X) else scaler.transform(X)
+    return X if scaler is None else scaler.transform(X)

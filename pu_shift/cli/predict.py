@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         check_out(options.out, [options.model, options.data], folder=options.cluster is not None)
     for name in options.keep:
         if name in ("label", "probability"):
-            raise CommandError(f"keep: the output has a column {name!r} of its own")
+            raise CommandError(f"--keep: the output has a column {name!r} of its own")
     with cluster_of(options) as client:
         model = open_model(options)
         test_prior = find_test_prior(options, model, client)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from pu_shift.cli.common import CommandError, add_cluster, stage
+from pu_shift._checks import ArgumentError
+from pu_shift.bigdata import in_memory
+from pu_shift.cli.common import CommandError, add_cluster, add_data, stage
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.files.parquet import Samples, is_parquet, open_samples
 from pu_shift.files.preparation import TablePreparation
@@ -23,13 +25,12 @@ from pu_shift.files.tables import (
     read_csv,
     separator_hint,
 )
-from pu_shift.ratios.kernels import at_most
 
 FILES = """\
 files:
   CSV with a header line; commas, semicolons or tabs; .gz, .bz2, .xz or .zip as
   well. All columns but the label and those that you --drop are features: numbers
-  or, with --prepare, words and missing values too. Either one file with a column
+  or, with --prepare, categories and missing values too. Either one file with a column
   --label that is 1 for labelled positives and 0 (or -1) for unlabelled rows, or
   two files, positives and unlabelled rows, with the same columns.
   Parquet files, and folders of them, are read block by block and may be larger
@@ -37,13 +38,9 @@ files:
 """
 
 
-KEPT_CELLS = 10_000_000
-"""Cells of Parquet up to which a sample is kept in memory, and not read again and again."""
-
-
 def add_files(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the files of P and U."""
-    parser.add_argument("data", nargs="+", help="one CSV or Parquet file, or two: P and U")
+    add_data(parser, nargs="+", help="one CSV or Parquet file, or two: P and U")
     parser.add_argument("--label", metavar="COLUMN", help="the label column of a single file")
     parser.add_argument(
         "--drop",
@@ -55,7 +52,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prepare",
         action="store_true",
-        help="allow words, which become columns of 0 and 1, and missing values, which become "
+        help="allow categories, which become columns of 0 and 1, and missing values, which become "
         "the column's median",
     )
     add_cluster(parser)
@@ -85,12 +82,15 @@ def read_samples(options: argparse.Namespace) -> Samples:
     except CellError as error:
         hint = separator_hint(tables[0])
         if not hint and not options.prepare:
-            hint = "; --prepare takes words and missing values, --drop leaves a column out"
+            hint = "; --prepare takes categories and missing values, --drop leaves a column out"
         raise CommandError(f"{error}{hint}") from None
     preparation = None
     if options.prepare:
         both = np.concatenate([X_p, X_u])
-        preparation = TablePreparation().fit(both, feature_names=features[0])
+        try:
+            preparation = TablePreparation().fit(both, feature_names=features[0])
+        except ArgumentError as error:
+            raise ArgumentError(error.name, f"{error.rule} by --drop") from None
         X_p, X_u = preparation.transform(X_p), preparation.transform(X_u)
     return Samples(np.array(features[0], dtype=object), X_p, X_u, preparation)
 
@@ -101,12 +101,10 @@ def _parquet_samples(options: argparse.Namespace) -> Samples:
     remote = options.cluster is not None
     shared = options.drop, options.prepare, options.seed, remote
     samples = open_samples(options.data, options.label, *shared)
-    for name in ("X_p", "X_u"):
-        X = getattr(samples, name)
+    for X in (samples.X_p, samples.X_u):
         X.progress = partial(tqdm, unit="part", leave=False, disable=None, desc="reading")
-        if X.shape[0] * X.shape[1] <= KEPT_CELLS:
-            samples = samples._replace(**{name: at_most(X, X.shape[0], 0)})
-    return samples
+    X_p, X_u = in_memory({"X_p": samples.X_p, "X_u": samples.X_u}, options.seed)
+    return samples._replace(X_p=X_p, X_u=X_u)
 
 
 def _labelled(
@@ -114,21 +112,21 @@ def _labelled(
 ) -> tuple[np.ndarray, np.ndarray]:
     (path,), label, prepare = options.data, options.label, options.prepare
     if label not in names:
-        raise CommandError(f"label: {path} {missing_column(label, names)}")
+        raise CommandError(f"--label: {path} {missing_column(label, names)}")
     read = [*features, label]
-    rows = read_csv(path, read, words=read if prepare else [label])
-    marks = rows[:, -1]
-    strange = marks[~((marks == 1) | (marks == 0) | (marks == -1))].tolist()
+    rows = read_csv(path, read, categories=read if prepare else [label])
+    labels = rows[:, -1]
+    strange = labels[~((labels == 1) | (labels == 0) | (labels == -1))].tolist()
     if strange:
         found = repr(strange[0]) if isinstance(strange[0], str) else f"{strange[0]:g}"
         raise CommandError(
-            f"label: column {label!r} must be 1 for labelled positives and 0 or -1 for "
+            f"--label: column {label!r} must be 1 for labelled positives and 0 or -1 for "
             f"unlabelled rows, found {found}"
         )
-    positive = marks == 1
+    positive = labels == 1
     if positive.all() or not positive.any():
-        raise CommandError(f"label: column {label!r} must mark both kinds of rows")
-    rows = check_features(path, features, rows[:, :-1], gaps=prepare)
+        raise CommandError(f"--label: column {label!r} must label both kinds of rows")
+    rows = check_features(path, features, rows[:, :-1], missing=prepare)
     return rows[positive], rows[~positive]
 
 
@@ -140,9 +138,9 @@ def _two_samples(
         missing = [name for name in others if name not in names]
         if missing:
             raise CommandError(f"data: {path} {missing_column(missing[0], names)}")
-    words = names_p if options.prepare else ()
+    categories = names_p if options.prepare else ()
     X_p, X_u = (
-        check_features(path, names_p, read_csv(path, names_p, words), gaps=options.prepare)
+        check_features(path, names_p, read_csv(path, names_p, categories), missing=options.prepare)
         for path in options.data
     )
     return X_p, X_u
@@ -150,5 +148,5 @@ def _two_samples(
 
 def estimated_prior(X_p: Any, X_u: Any, seed: int, **options: Any) -> Any:
     """Estimate the prior, for estimate-prior and for fit alike."""
-    with stage("estimating the prior", X_p, X_u):
+    with stage("estimating the prior"):
         return estimate_prior(X_p, X_u, seed=seed, **options)

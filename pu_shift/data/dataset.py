@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift.files.tables import DataError
+from pu_shift.files.unpacking import DataError
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ import numpy as np
 
 from pu_shift._checks import one_line
 from pu_shift.data.dataset import DataError, show
-from pu_shift.files.tables import Table, decompressed, is_number, may_unpack, reading
+from pu_shift.files.tables import Table, is_number
+from pu_shift.files.unpacking import decompressed, may_unpack, reading
 
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
 MAX_BYTES = 256 << 20
@@ -130,32 +131,30 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     )
     if header:
         table.names()
-    codes: dict[str, int] = {}
+    features = [place for place in range(len(table.first)) if place != column]
+    rows, labels = [], []
     with np.errstate(over="ignore"):  # the caller rejects what is not finite
-        blocks = [
-            rows.astype(np.float32)
-            for rows in table.blocks(range(len(table.first)), {column: codes})
-        ]
-    if not blocks:
+        for numbers, (texts,) in table.chunks(features, [column]):
+            rows.append(numbers.astype(np.float32))
+            labels.extend(texts)
+    if not rows:
         raise DataError("has a header but no rows")
-    values = np.concatenate(blocks)
     # The names that pandas gives to columns without one, unless the label comes again.
-    if not header and others == [str(i) for i in range(len(others))] and len(values) > 1:
-        values = values[int((values[1:, column] != values[0, column]).all()) :]
-    return np.delete(values, column, axis=1), _labels(values[:, column].astype(int), list(codes))
+    numbered = not header and others == [str(i) for i in range(len(others))] and len(labels) > 1
+    start = int(numbered and labels[0] not in labels[1:])
+    return np.concatenate(rows)[start:], _labels(labels[start:])
 
 
-def _labels(coded: np.ndarray, words: Sequence[str]) -> np.ndarray:
+def _labels(texts: list[str]) -> np.ndarray:
     """Return the labels as numbers, if all of them are, or as they stand."""
-    found = np.unique(coded).tolist()
-    for code in found:
-        if not words[code]:
-            row = int((coded == code).argmax()) + 1
-            raise DataError(f"expected a label in every row, found none in row {row}")
-    numbers = [_as_number(word) for word in words]
-    if all(is_number(numbers[code]) for code in found):
-        return np.array([float(n) if is_number(n) else np.nan for n in numbers])[coded]
-    return np.array(words, dtype=object)[coded]
+    if "" in texts:
+        row = texts.index("") + 1
+        raise DataError(f"expected a label in every row, found none in row {row}")
+    names, places = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    numbers = [_as_number(name) for name in names]
+    if all(map(is_number, numbers)):
+        names = np.array(numbers, dtype=np.float64)
+    return names[places]
 
 
 def _parse_sparse(text: str, preamble: str) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ negatives and unlabelled rows. Then, with no assumption,
 
 so that data can only bound π from above: by q_u/q_p at its smallest. That
 bound is π itself when no part of the negatives looks like the best positives
-(irreducibility), which no data can tell.
+(irreducibility), which no data can show.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._grids import assign_folds
 from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import fit_scaler
-from pu_shift.bigdata import as_blocks
+from pu_shift.bigdata import in_memory, is_lazy
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import as_rows, at_most, check_scale
-from pu_shift.ratios.ulsif import ULSIF, GridEdgeWarning
+from pu_shift.ratios.ulsif import ULSIF
 
 PRIOR_METHODS = ("auto", "bbe", "roc")
 N_FOLDS = 5
@@ -39,7 +40,7 @@ N_TREES = 150
 BBE_DELTA, BBE_GAMMA = 0.1, 0.01
 # Of the ROC posterior: candidates of π, of the distance a of the classes, and of the ratio b of
 # their spreads with its prior weights; the number of bins; and the weight of the likelihood,
-# calibrated on made-up samples: the table is in docs/class_prior.md.
+# calibrated on synthetic samples: the table is in docs/class_prior.md.
 PRIORS = np.linspace(0.005, 0.995, 199)
 DISTANCES = np.linspace(0.1, 5.0, 50)
 SPREADS = {0.6: 0.1, 0.8: 0.2, 1.0: 0.4, 1.25: 0.2, 1.6: 0.1}
@@ -104,7 +105,7 @@ def estimate_prior(
     histogram of the unlabelled rows over the quantiles of the positives. As those quantiles are
     noisy, too, and no ROC curve is quite binormal, the likelihood does not count
     :math:`n_\mathrm{u}` rows but :math:`1.5/(1/n_\mathrm{p} + 1/n_\mathrm{u})`, with which the
-    intervals of made-up samples hold the truth about as often as they say.
+    intervals of synthetic samples hold the truth about as often as they say.
 
     ``'auto'`` is the mean of both, which err in different directions: see
     ``docs/class_prior.md`` for the evidence.
@@ -112,7 +113,7 @@ def estimate_prior(
     Parameters
     ----------
     X_p, X_u
-        Positive and unlabelled rows, also a Dask collection or :class:`pu_shift.RowBlocks`.
+        Positive and unlabelled rows, also Dask collections.
         Features are scaled to unit variance within.
     method
         ``'auto'``, ``'bbe'`` or ``'roc'``.
@@ -142,8 +143,10 @@ def estimate_prior(
     one_of("method", method, PRIOR_METHODS)
     level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
-    X_p = as_rows("X_p", as_blocks("X_p", X_p), least=3)
-    X_u = as_rows("X_u", as_blocks("X_u", X_u), least=3, columns=X_p.shape[1])
+    if is_lazy(X_p) or is_lazy(X_u):
+        X_p, X_u = map(np.asarray, in_memory({"X_p": X_p, "X_u": X_u}, child(seed, 3)))
+    X_p = as_rows("X_p", X_p, least=3)
+    X_u = as_rows("X_u", X_u, least=3, columns=X_p.shape[1])
     X_p, X_u = (
         at_most(X, limit, child(seed, 0, part)).astype(np.float64)
         for part, X in enumerate((X_p, X_u))
@@ -169,7 +172,7 @@ def cross_fitted_scores(
     """Scores of rows that were not fitted to, from a kernel and a forest: mean ranks."""
     _, forest = _forest(X_p, X_u, child(seed, 1))
     # Ranks, because folds may differ in scale but hardly in order; equal scores share
-    # theirs, or the order of the rows would tell P from U.
+    # theirs, or the order of the rows would separate P from U.
     ranks = rankdata(forest)
     # Where half of all pairs of rows coincide a kernel has no width; the forest needs none.
     _, copies = np.unique(np.concatenate([X_p, X_u]), axis=0, return_counts=True)
@@ -248,7 +251,7 @@ def _ratio_bound(
 def _forest(
     X_p: np.ndarray, X_u: np.ndarray, seed: np.random.SeedSequence
 ) -> tuple[Any, np.ndarray]:
-    """Fit a forest that tells P from U; return it and its out-of-bag scores of both."""
+    """Fit a forest that separates P from U; return it and its out-of-bag scores of both."""
     X, y = np.concatenate([X_p, X_u]), np.repeat([1, 0], [len(X_p), len(X_u)])
     forest = ExtraTreesClassifier(
         N_TREES,

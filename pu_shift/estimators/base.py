@@ -1,4 +1,4 @@
-"""What both estimators share: labels, samples, the condition and decisions.
+"""The base of both estimators: labels, samples, the condition and decisions.
 
 Labels
 ------
@@ -30,9 +30,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import positive_int, shown
+from pu_shift._checks import ArgumentError, positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
-from pu_shift.bigdata import as_blocks, in_blocks, is_dask, map_rows, meta_of
+from pu_shift.bigdata import in_memory, is_dask, is_lazy, map_rows, meta_of
 from pu_shift.device import get_device
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.priors import Condition, shift_posterior
@@ -49,7 +49,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     """What both estimators share: labels, samples, condition, decisions."""
 
     _accept_sparse: str | bool = False
-    _accept_blocks = False
 
     # For metadata routing, which does not look into **fit_params.
     __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
@@ -74,7 +73,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """
         changed = set(CONDITION).intersection(params)
         if changed and not hasattr(self, "classes_"):
-            # What a search does to a fresh clone, which PURiskScorer asks for.
+            # A search sets parameters of fresh clones; PURiskScorer reads which.
             self._set_before_fit = changed.union(getattr(self, "_set_before_fit", ()))
         return super().set_params(**params)
 
@@ -87,12 +86,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             (n, d) features: an array or a data frame.
         y
             (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two
-            other labels, numbers or strings, ``pos_label`` marks the positives; without it
+            other labels, numbers or strings, ``pos_label`` is that of the positives; without it
             the greater one, and a :class:`LabelWarning` says which that is.
         **fit_params
             What the ``fit`` of a classifier given as ``estimator`` takes, an array with an
             entry for each row: ``sample_weight``, or ``step__sample_weight`` of a pipeline.
-            ``None`` is as good as nothing. With metadata routing
+            ``None`` is ignored. With metadata routing
             ``set_fit_request(sample_weight=True)`` asks for weights.
 
         Returns
@@ -100,8 +99,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier.
         """
-        if is_dask(X) or in_blocks(X):
-            raise ValueError("X comes in blocks: use fit_pu(X[y == 1], X[y != 1])")
+        if is_lazy(X):
+            raise ValueError("X is a Dask collection: use fit_pu(X[y == 1], X[y != 1])")
         X, y = validated(self, X, y, ensure_min_samples=2)
         classes = _classes(y, self.pos_label)
         places = [np.flatnonzero(y == label) for label in classes[::-1]]
@@ -123,9 +122,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X_p, X_u
-            (n, d) features of the positives and of the unlabelled rows. For
-            :class:`DensityRatioClassifier` each may be more than the memory holds: a Dask array
-            or data frame, or :class:`pu_shift.RowBlocks`.
+            (n, d) features of the positives and of the unlabelled rows. Each may be a Dask array
+            or data frame of more rows than the memory holds: all rows are checked, and the fit
+            is to a random sample of them, see :func:`pu_shift.bigdata.in_memory`.
 
         Returns
         -------
@@ -138,23 +137,21 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the two samples; both get the dtype of the first."""
-        X_p, X_u = as_blocks("X_p", X_p), as_blocks("X_u", X_u)
-        if in_blocks(X_p, X_u) and not self._accept_blocks:
-            raise ValueError(
-                f"{'X_p' if in_blocks(X_p) else 'X_u'} comes in blocks, but "
-                f"{type(self).__name__} needs all rows in memory: give it a sample of them, or "
-                "use DensityRatioClassifier"
-            )
-        X_p = self._sample("X_p", X_p)
-        X_u = self._sample("X_u", X_u, reset=False)
+        if is_lazy(X_p) or is_lazy(X_u):
+            X_p, X_u = in_memory({"X_p": X_p, "X_u": X_u}, child(self._seed(), 10))
+        X_p = validated(self, X_p, name="X_p")
+        X_u = validated(self, X_u, name="X_u", reset=False)
         if issparse(X_p) != issparse(X_u):
             raise ValueError("X_u must be sparse if X_p is, and dense if it is dense")
         return X_p, X_u.astype(X_p.dtype, copy=False)
 
-    def _sample(self, name: str, X: Any, **options: Any) -> Any:
-        """Check a sample; rows in blocks check themselves, but for their names."""
-        rows = validated(self, X.example if in_blocks(X) else X, name=name, **options)
-        return X if in_blocks(X) else rows
+    def _seed(self) -> Seed:
+        """Return the seed of everything random."""
+        if self.random_state is None:
+            return np.random.SeedSequence()
+        if isinstance(self.random_state, np.random.RandomState):
+            return as_seed("random_state", int(self.random_state.randint(2**31)))
+        return as_seed("random_state", self.random_state)
 
     @property
     def condition(self) -> Condition:
@@ -233,8 +230,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         numpy.ndarray
-            (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the fit
-            tells to π′.
+            (n, 2) probabilities of ``classes_``: the posterior of the fit, moved to π′ by
+            Bayes' rule.
         """
         used = self._under(test_prior=test_prior)
         if is_dask(X):
@@ -281,7 +278,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "classes_")
         call = partial(_call_method, self._settled(X), method, arguments)
-        # One row tells the type of the result, and whether the columns are right.
+        # One row shows the type of the result, and an error if columns are wrong.
         like = call(meta_of(X))[:0]
         return map_rows(call, X, like, self.classes_ if names is None else names)
 
@@ -301,24 +298,20 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """
         n_p, n_u = X_p.shape[0], X_u.shape[0]
         if min(n_p, n_u) < least:
-            raise ValueError(
-                f"X must have at least {least} positive and {least} unlabelled rows, got {n_p} "
-                f"and {n_u}"
+            raise ArgumentError(
+                "X",
+                f"must have at least {least} positive and {least} unlabelled rows, got {n_p} "
+                f"and {n_u}",
             )
-        if self.random_state is None:
-            seed = np.random.SeedSequence()
-        elif isinstance(self.random_state, np.random.RandomState):
-            seed = as_seed("random_state", int(self.random_state.randint(2**31)))
-        else:
-            seed = as_seed("random_state", self.random_state)
+        seed = self._seed()
         device = get_device(self.gpu)
         prior = self.prior
         if prior is None:
             if issparse(X_p):
                 raise ValueError("prior must be given when X is sparse")
-            if not all(in_blocks(X) or np.isfinite(X).all() for X in (X_p, X_u)):
+            if not all(np.isfinite(X).all() for X in (X_p, X_u)):
                 raise ValueError("prior must be given when X has missing values")
-            # A bad test prior or alpha fails before the work.
+            # An invalid test prior or alpha fails before the costly estimate.
             Condition(0.5, self._stated_test_prior, self.alpha)
             prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
         return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
@@ -345,15 +338,15 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         return wanted
 
     def _n_folds(self, X_p: np.ndarray, X_u: np.ndarray) -> int:
-        """No more folds than rows: each fold needs one of P and one of U."""
+        """Return n_folds, or fewer: each fold needs a row of P and one of U."""
         n_folds = positive_int("n_folds", self.n_folds, least=2)
         return min(n_folds, X_p.shape[0], X_u.shape[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        # The checks' second class holds no positives, unlike unlabelled rows of
-        # any prior, so that they cannot ask for accuracy on their labels.
+        # In the data of scikit-learn's checks the second class has no positives, so that
+        # accuracy on its labels says nothing about a PU classifier.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -370,7 +363,7 @@ def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
         # The first sentences are the ones that scikit-learn asks for.
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
+            f"{type_of_target(y)}: y must label positives by 1 and unlabelled rows by 0, "
             f"got {len(classes)} classes"
         )
     if pos_label is not None:
@@ -397,8 +390,6 @@ def _call_method(classifier: Any, method: str, arguments: tuple[Any, ...], X: An
 
 def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) -> Any:
     """Check the input as scikit-learn does, of any supported version; complain in one line."""
-    if in_blocks(X):
-        raise ValueError("X comes in blocks: call the method for each of them")
     options = {
         "dtype": [np.float64, np.float32],
         "accept_sparse": estimator._accept_sparse,
@@ -420,7 +411,7 @@ def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) 
 def _in_one_line(error: ValueError, name: str) -> ValueError:
     """Return an error of scikit-learn without its advice on other estimators, and its rows."""
     first, *rest = str(error).splitlines()
-    # Its own checks ask for all lines of the one, and for the last of the other.
+    # Its estimator checks match all lines of the first kind, and the last line of the second.
     if "feature names" in first:
         return error
     if "Reshape" in str(error):

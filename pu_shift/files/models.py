@@ -23,15 +23,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import distinct, one_line, shown
 from pu_shift._files import replacing
-from pu_shift.device import to_numpy
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import LARGEST, ZIP_METHODS, may_unpack
+from pu_shift.files.tables import LARGEST
+from pu_shift.files.unpacking import ZIP_METHODS, may_unpack
 from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel, load_state, state_of
 from pu_shift.priors import DIRECTIONS, Condition
-from pu_shift.ratios.average import CANDIDATES, PLAIN, Calibration, PlainRatio, RatioAverage
-from pu_shift.ratios.ulsif import ULSIF
+from pu_shift.ratios.average import RatioAverage
+from pu_shift.ratios.base import Ratio
+from pu_shift.ratios.registry import RATIOS
 
 PathLike = Union[str, "os.PathLike[str]"]
 # What a field must be, in words and as a test.
@@ -60,7 +61,7 @@ def save_model(path: PathLike, estimator: Any) -> None:
         A :class:`pu_shift.DensityRatioClassifier` or
         :class:`pu_shift.RiskMinimizationClassifier`. Of the networks only
         :class:`pu_shift.MLP` can be saved, and of the ratios those without trees and
-        classifiers of yours (:data:`pu_shift.ratios.average.PLAIN`): others are code.
+        classifiers of yours (:data:`pu_shift.ratios.registry.PLAIN`): others are code.
 
     Examples
     --------
@@ -126,36 +127,38 @@ def _ratio(classifier: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """Put the arrays of a fitted ratio with the others; return what else there is of it."""
     ratio = classifier.ratio_
     if not isinstance(ratio, RatioAverage):
-        _put_basis("", ratio, arrays)
-        return {"width": _or_none(ratio.width), "lam": _or_none(ratio.lam), "average": None}
+        state = ratio.to_state()
+        _put_basis("", state, arrays)
+        return {"width": state["width"], "lam": state["lam"], "average": None}
     parts = []
-    for place, (name, part) in enumerate(zip(ratio.names, ratio.ratios)):
-        if not isinstance(part, PlainRatio):
-            raise ModelFileError(
-                f"estimator {name!r} cannot be saved without code: fit with "
-                f"estimator={list(PLAIN)}, or one of these"
-            )
-        prefix, calibration = f"part{place}/", ratio.calibrations[place]
-        _put_basis(prefix, part.expansion, arrays)
-        arrays[f"{prefix}mean"], arrays[f"{prefix}scale"] = part.mean, part.scale
-        arrays[f"{prefix}knots"], arrays[f"{prefix}values"] = calibration.knots, calibration.values
+    try:
+        whole = ratio.to_state()
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
+    for place, name in enumerate(ratio.names):
+        prefix, part = f"part{place}/", whole["ratios"][place]
+        inner = part["ratio"]
+        _put_basis(prefix, inner, arrays)
+        arrays[f"{prefix}mean"], arrays[f"{prefix}scale"] = part["mean"], part["scale"]
+        for key, array in whole["calibrations"][place].items():
+            arrays[f"{prefix}{key}"] = array
         part_header = {
             "name": name,
             "weight": float(ratio.weights[place]),
             "score": classifier.candidates_[name]["score"],
-            "width": _or_none(part.expansion.width),
-            "lam": _or_none(part.expansion.lam),
-            "offset": part.offset,
-            "exponential": part.exponential,
+            "width": inner["width"],
+            "lam": inner.get("lam"),
+            "offset": inner.get("offset", 0.0),
+            "exponential": "offset" in inner,
         }
         parts.append(part_header)
     return {"width": None, "lam": None, "average": parts}
 
 
-def _put_basis(prefix: str, ratio: Any, arrays: dict[str, np.ndarray]) -> None:
-    arrays[f"{prefix}coefficients"] = to_numpy(ratio.coefficients)
-    if ratio.centers is not None:
-        arrays[f"{prefix}centers"] = to_numpy(ratio.centers)
+def _put_basis(prefix: str, state: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    arrays[f"{prefix}coefficients"] = state["coefficients"]
+    if state["centers"] is not None:
+        arrays[f"{prefix}centers"] = state["centers"]
 
 
 def load_model(path: PathLike) -> Any:
@@ -188,7 +191,7 @@ def load_model(path: PathLike) -> Any:
     """
     path = Path(path)
     if not os.path.isfile(path):
-        raise ModelFileError(f"path must be a model file, got {one_line(repr(str(path)))}")
+        raise ModelFileError(f"no such file: {one_line(repr(str(path)))}")
     try:
         return _restore(*_read(path))
     except ValueError as error:
@@ -334,7 +337,7 @@ _BASIS_RULES: dict[str, Rule] = {
 }
 _PART_RULES: dict[str, Rule] = {
     **_BASIS_RULES,
-    "name": _one_of(*CANDIDATES),
+    "name": _one_of(*RATIOS),
     "weight": ("between 0 and 1", lambda value: _number(value, 0.0, 1.0)),
     "score": ("a number", _number),
     "offset": ("a number", _number),
@@ -345,7 +348,7 @@ _PART_RULES: dict[str, Rule] = {
 def _average(value: Any) -> bool:
     return value is None or (
         type(value) is list
-        and 0 < len(value) <= len(CANDIDATES)
+        and 0 < len(value) <= len(RATIOS)
         and all(
             type(part) is dict
             and part.keys() == _PART_RULES.keys()
@@ -471,7 +474,8 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     else:
         classifier.direction_ = fitted["direction"]
         if fitted.get("average") is None:
-            classifier.ratio_ = _basis("", arrays, d, width, lam)
+            kind = {"kind": "ULSIF", "lam": fitted["lam"]}
+            classifier.ratio_ = Ratio.from_state(kind | _basis("", arrays, d, fitted["width"]))
         else:
             _restore_average(classifier, fitted["average"], arrays, d)
         # A model that was saved before there were any has none.
@@ -504,11 +508,15 @@ def _restore_risk(
     classifier.model_ = _model(network, state, d, width)
 
 
-def _basis(prefix: str, arrays: dict[str, np.ndarray], d: int, width: float, lam: float) -> Any:
-    coefficients = arrays.pop(f"{prefix}coefficients")
-    centers = arrays.pop(f"{prefix}centers", None)
-    b = d + 1 if centers is None else len(_centers(centers, d, width))
-    return ULSIF.restore(_shaped(coefficients, (b,)), d, centers, width, lam)
+def _basis(
+    prefix: str, arrays: dict[str, np.ndarray], d: int, width: float | None
+) -> dict[str, Any]:
+    return {
+        "coefficients": arrays.pop(f"{prefix}coefficients"),
+        "centers": arrays.pop(f"{prefix}centers", None),
+        "width": width,
+        "n_columns": d,
+    }
 
 
 def _restore_average(
@@ -517,21 +525,22 @@ def _restore_average(
     ratios, calibrations = [], []
     for place, part in enumerate(parts):
         prefix = f"part{place}/"
-        numbers = [np.nan if part[name] is None else part[name] for name in ("width", "lam")]
-        expansion = _basis(prefix, arrays, d, *numbers)
-        scaler = _scaler(arrays, d, prefix.rstrip("/"))
-        exponential, offset = part["exponential"], float(part["offset"])
-        ratios.append(PlainRatio(expansion, scaler.mean_, scaler.scale_, offset, exponential))
-        knots, values = arrays.pop(f"{prefix}knots"), arrays.pop(f"{prefix}values")
-        _shaped(values, (len(knots),))
-        falls = (np.diff(knots) < 0).any() or (np.diff(values) < 0).any()
-        if knots.ndim != 1 or len(knots) == 0 or falls or values[0] <= 0:
-            raise ModelFileError("its calibration must be an increasing function")
-        calibrations.append(Calibration(knots, values))
-    names = tuple(part["name"] for part in parts)
-    distinct("its candidates", names)
-    weights = np.array([float(part["weight"]) for part in parts])
-    classifier.ratio_ = RatioAverage(names, tuple(ratios), tuple(calibrations), weights)
+        basis = _basis(prefix, arrays, d, part["width"])
+        if part["exponential"]:
+            inner = {"kind": "LogisticRatio", "offset": part["offset"], **basis}
+        else:
+            inner = {"kind": "ULSIF", "lam": part["lam"], **basis}
+        mean, scale = (_shaped(arrays.pop(f"{prefix}{n}"), (d,)) for n in ("mean", "scale"))
+        ratios.append({"kind": "StandardizedRatio", "mean": mean, "scale": scale, "ratio": inner})
+        calibrations.append({name: arrays.pop(f"{prefix}{name}") for name in ("knots", "values")})
+    state = {
+        "kind": "RatioAverage",
+        "names": [part["name"] for part in parts],
+        "ratios": ratios,
+        "calibrations": calibrations,
+        "weights": np.array([float(part["weight"]) for part in parts]),
+    }
+    classifier.ratio_ = Ratio.from_state(state)
     classifier.candidates_ = {
         part["name"]: {"score": float(part["score"]), "weight": float(part["weight"])}
         for part in parts

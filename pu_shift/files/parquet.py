@@ -195,7 +195,7 @@ class RowGroup:
         """Return the finite numbers of a table; with words, cells may be words or missing."""
         rows = _matrix(table, names, words)
         try:
-            check_finite(rows, names, self.in_file(first), gaps=words)
+            check_finite(rows, names, self.in_file(first), missing=words)
         except DataError as error:
             raise type(error)(f"data: {self.path} {error}") from None
         return rows

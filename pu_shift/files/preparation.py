@@ -1,4 +1,4 @@
-"""Words and gaps in a table: categories become columns of 0 and 1, gaps the median."""
+"""Categories become columns of 0 and 1, missing values the median of their column."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import positive_int, shown
+from pu_shift._checks import ArgumentError, positive_int, shown
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
-    """Make numbers of a table whose cells are numbers, words or missing.
+    """Make numbers of a table whose cells are numbers, categories or missing.
 
     A column of numbers stays one, its missing values are replaced by the median. A column
-    in which there is a word becomes one column of 0 and 1 for each different value; a
+    in which there is a text becomes one column of 0 and 1 for each different value; a
     missing cell counts as a value if there was one in ``fit``, and a value that ``fit``
     has not seen is 0 in all of them. A model file keeps it without pickle.
 
     Parameters
     ----------
     max_categories
-        The most values that a column of words may have: names and numbers of cases are no
+        The most values that a column of categories may have: names and numbers of cases are no
         features.
 
     Attributes
@@ -31,9 +31,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     feature_names_in_ : numpy.ndarray
         Names of the columns, if the table in ``fit`` had some.
     medians_ : list
-        Per column, its median; ``None`` for a column of words.
+        Per column, its median; ``None`` for a column of categories.
     categories_ : list
-        Per column, the values of its words, sorted; ``None`` for a column of numbers.
+        Per column, its categories, sorted; ``None`` for a column of numbers.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def fit(
         self, X: Any, y: Any = None, feature_names: Sequence[str] | None = None
     ) -> TablePreparation:
-        """Find the columns of words, their values, and the medians of the others.
+        """Find the categories of columns with texts, and the medians of the others.
 
         Parameters
         ----------
@@ -73,18 +73,19 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         categories: list[list[str] | None] = []
         for name, column in zip(names, columns):
             if any(isinstance(cell, str) for cell in column):
-                values = sorted(set(_words(column)))
+                values = sorted(set(_texts(column)))
                 if len(values) > most:
-                    raise ValueError(
-                        f"X: column {shown(name)} has {len(values)} different words, more than "
-                        f"{most}: a name or number of the case is no feature, leave it out"
+                    raise ArgumentError(
+                        "X",
+                        f": column {shown(name)} has {len(values)} different categories, more than "
+                        f"{most}: a name or number of the case is no feature, leave it out",
                     )
                 medians.append(None)
                 categories.append(values)
                 continue
             numbers = column.astype(np.float64)
             if np.isnan(numbers).all():
-                raise ValueError(f"X: column {shown(name)} has no values, leave it out")
+                raise ArgumentError("X", f": column {shown(name)} has no values, leave it out")
             medians.append(float(np.nanmedian(numbers)))
             categories.append(None)
         self.medians_, self.categories_ = medians, categories
@@ -119,15 +120,16 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             zip(columns, self.medians_, self.categories_)
         ):
             if values is not None:
-                parts.append(_words(column)[:, None] == np.array(values, dtype=object))
+                parts.append(_texts(column)[:, None] == np.array(values, dtype=object))
                 continue
             try:
                 numbers = column.astype(np.float64)
             except ValueError:
                 row = next(row for row, cell in enumerate(column) if isinstance(cell, str))
-                raise ValueError(
-                    f"X: column {shown(self._name(place))} held numbers in fit, found "
-                    f"{shown(column[row])} in row {row + 1}"
+                raise ArgumentError(
+                    "X",
+                    f": column {shown(self._name(place))} held numbers in fit, found "
+                    f"{shown(column[row])} in row {row + 1}",
                 ) from None
             numbers[np.isnan(numbers)] = median
             parts.append(numbers[:, None])
@@ -139,7 +141,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
 
 def _columns(X: Any) -> list[np.ndarray]:
-    """Return the columns as arrays of numbers, or of objects where there are words."""
+    """Return the columns as arrays of numbers, or of objects where there are texts."""
     if hasattr(X, "columns"):
         X = X.to_numpy(dtype=object, na_value=np.nan)
     elif not isinstance(X, np.ndarray):
@@ -149,12 +151,12 @@ def _columns(X: Any) -> list[np.ndarray]:
     return [np.where(column == None, np.nan, column) for column in X.T]  # noqa: E711
 
 
-def _words(column: np.ndarray) -> np.ndarray:
+def _texts(column: np.ndarray) -> np.ndarray:
     """Return every cell as text; a missing one is empty."""
-    return np.array([_word(cell) for cell in column], dtype=object)
+    return np.array([_text(cell) for cell in column], dtype=object)
 
 
-def _word(cell: Any) -> str:
+def _text(cell: Any) -> str:
     if isinstance(cell, str):
         return cell
     return "" if cell != cell else f"{cell:.12g}"

@@ -1,59 +1,39 @@
-"""Tables of numbers in files: the one reader of CSV text, plain or packed, and of ``.npy``.
+"""Tables in files: CSV text, plain or packed, read by pandas in chunks, and ``.npy`` matrices.
 
-Rows come block by block, so that memory does not grow with the file. What a packed
-file unpacks to, how long its lines are and how many columns it has are bounded.
+Memory does not grow with the file. What a packed file unpacks to, how long its lines are and how
+many columns it has are bounded.
 """
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import io
-import lzma
 import os
 import re
-import struct
-import sys
-import zipfile
-import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
-from itertools import chain, dropwhile, islice, repeat
-from operator import methodcaller
+from itertools import chain, dropwhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import one_line, shown
+from pu_shift._checks import ArgumentError, one_line, shown
+from pu_shift.files.unpacking import DataError, decompressed, may_unpack, reading
 
 # Large enough that reading is fast, small beside what a process needs anyway.
-BLOCK_CELLS, BLOCK_CHARACTERS = 655_360, 16 << 20
+BLOCK_CELLS, BLOCK_BYTES = 655_360, 16 << 20
+# One chunk may take more, where rows become longer; a quote that nothing closes does not.
+MOST_CHUNK_BYTES = 256 << 20
 LARGEST = 1e150
 MAX_COLUMNS, MAX_LINE = 1 << 16, 1 << 22
-# Tables compress up to 50-fold (SUSY 3, MNIST as CSV 9), a bomb thousands of times. The
-# floor lets small files of equal rows pass.
-UNPACKED_FLOOR, UNPACKED_RATIO = 16 << 20, 250
-# Other methods of the zip format are unpacked by the standard library without a bound.
-ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-_COMPRESSIONS: tuple[tuple[bytes, Callable[[Any], Any]], ...] = (
-    (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream)),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
-)
-_WORDS = {"true": 1.0, "false": 0.0}
-_WORDS.update(dict.fromkeys(("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"), np.nan))
-
-
-Converters = dict[int | str, Callable[[str], Any]]
-
-
-class DataError(ValueError):
-    """Data that cannot be had, or that is not what it should be."""
+_MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none")
+_NUMBERS = {"true": 1.0, "false": 0.0, **dict.fromkeys(_MISSING, np.nan)}
+# pandas tells upper from lower case; spellings that it does not know are looked up later.
+_NA_VALUES = sorted({form(text) for text in _MISSING for form in (str, str.upper, str.title)})
 
 
 class CellError(DataError):
@@ -69,157 +49,40 @@ class Block(NamedTuple):
     kept: tuple[list[str], ...] = ()
 
 
-def decompressed(stream: Any, member: str | None = None) -> io.BufferedReader:
-    """Open a binary stream, or a member of the zip archive it is, for reading its content.
-
-    Compression is told by the first bytes, not by a name.
-    """
-    source = _Counted(stream)
-    if member is None:
-        content = _layer(io.BufferedReader(source, 1 << 18))
-    else:
-        archive = zipfile.ZipFile(source)
-        _check_method(archive.getinfo(member).compress_type)
-        content = _layer(archive.open(member))
-    return io.BufferedReader(_Bounded(content, source), 1 << 18)
-
-
-def may_unpack(total: int, read: int) -> bool:
-    """Tell whether so many bytes may come out of so many that were read."""
-    return total <= UNPACKED_FLOOR + UNPACKED_RATIO * read
-
-
-def _layer(stream: Any) -> Any:
-    head = stream.peek(6)
-    for magic, opener in _COMPRESSIONS:
-        if head.startswith(magic):
-            return opener(stream)
-    if head.startswith(b"PK\x03\x04"):
-        return _layer(io.BufferedReader(_FirstMember(stream), 1 << 18))
-    return stream
-
-
-def _check_method(method: int) -> None:
-    if method not in ZIP_METHODS:
-        raise DataError(f"expected a deflated zip archive, found method {method}")
-
-
-class _Raw(io.RawIOBase):
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-
-class _Counted(_Raw):
-    """A stream that knows how much was read of it."""
-
-    count = 0
-
-    def seekable(self) -> bool:
-        return self._stream.seekable()
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._stream.seek(offset, whence)
-
-    def readinto(self, buffer: Any) -> int:
-        size = self._stream.readinto(buffer) or 0
-        self.count += size
-        return size
-
-
-class _Bounded(_Raw):
-    """What a stream unpacks to, as long as it is in proportion to what was read of it."""
-
-    def __init__(self, stream: Any, source: _Counted) -> None:
-        super().__init__(stream)
-        self._source, self._total = source, 0
-
-    def readinto(self, buffer: Any) -> int:
-        size = self._stream.readinto(buffer)
-        self._total += size
-        if not may_unpack(self._total, self._source.count):
-            raise DataError(
-                f"unpacks to more than {UNPACKED_RATIO} times its size: if that is right, unpack "
-                "it first"
-            )
-        return size
-
-
-class _FirstMember(_Raw):
-    """The first file of a zip archive that streams by; its index comes only at the end."""
-
-    def __init__(self, stream: Any) -> None:
-        super().__init__(stream)
-        header = stream.read(30)
-        if len(header) < 30:
-            raise EOFError("the archive ends in its first header")
-        method, size, *names = struct.unpack_from("<H8xI4xHH", header, 8)
-        _check_method(method)
-        stream.read(sum(names))
-        # Not every writer knows the size in advance, and 4 GB do not fit.
-        self._left = size if 0 < size < 2**32 - 1 else sys.maxsize
-        self._inflate = zlib.decompressobj(-15) if method else None
-
-    def readinto(self, buffer: Any) -> int:
-        if self._inflate is None:
-            chunk = self._stream.read(min(len(buffer), self._left))
-            self._left -= len(chunk)
-        else:
-            chunk = b""
-            while not chunk and not self._inflate.eof:
-                packed = self._inflate.unconsumed_tail or self._stream.read(1 << 16)
-                if not packed:
-                    raise EOFError("the archive ends before its first file does")
-                chunk = self._inflate.decompress(packed, len(buffer))
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
-
-
-@contextmanager
-def reading(label: str, mark: str = ":") -> Iterator[None]:
-    """Turn what a damaged file makes the readers raise into one `DataError` of one line."""
-    try:
-        yield
-    except DataError as error:
-        raise type(error)(f"{label}{mark} {error}") from None
-    # zipfile raises RuntimeError for a password, or a compression it does not know.
-    except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError) as e:
-        raise DataError(f"{label} is truncated or corrupt: {one_line(e)}") from None
-
-
 class Table:
     """Text of cells between commas, semicolons or tabs, whose first row may be names."""
 
     def __init__(self, stream: Any) -> None:
-        lines: Iterator[str] = dropwhile(
-            str.isspace, _lines(io.TextIOWrapper(stream, encoding="utf-8-sig"))
-        )
-        # Empty lines among them are rows, if there is but one column.
-        head = list(islice(lines, 1))
-        for line in lines:
-            head.append(line)
-            if not line.isspace():
-                break
+        self._stream = stream
+        read = iter(partial(stream.readline, MAX_LINE + 1), b"")
+        lines = map(_bounded, dropwhile(bytes.isspace, read))
+        head = [line.removeprefix(b"\xef\xbb\xbf") for line in _up_to_second(lines)]
         written = [line for line in head if not line.isspace()]
         if not written:
             raise DataError("is empty")
         # A name may hold a comma, and a number a decimal one, but not both lines alike.
-        self.separator = max(
-            ",;\t",
-            key=lambda mark: (min(line.count(mark) for line in written), written[0].count(mark)),
-        )
-        lines = chain(head, lines)
-        self._head: list[str] = []
-        (cells,) = self._cells(_noted(lines, self._head))
-        if len(cells) > MAX_COLUMNS:
-            raise DataError(f"has {len(cells):,} columns, more than {MAX_COLUMNS:,}")
-        self.first = [cell.strip() for cell in cells]
-        self._names: list[Any] = list(range(1, len(cells) + 1))
-        self._lines: Iterator[str] = filter(str.strip, lines)
-        if len(cells) == 1:
-            self._lines = ("nan\n" if line.isspace() else line for line in lines)
+        counts = {mark: [line.count(mark.encode()) for line in written] for mark in ",;\t"}
+        self.separator = max(counts, key=lambda mark: (min(counts[mark]), counts[mark][0]))
+        self._first_lines: list[bytes] = []
+        try:
+            rows = csv.reader(
+                self._noted(chain(head, lines)), delimiter=self.separator, skipinitialspace=True
+            )
+            self.first = [cell.strip() for cell in next(rows)]
+        except csv.Error as error:
+            raise DataError(f"is not a table: {one_line(error)}") from None
+        except UnicodeDecodeError as error:
+            raise DataError(f"is not text: {one_line(error)}") from None
+        self._other_lines = head[len(self._first_lines) :]
+        if len(self.first) > MAX_COLUMNS:
+            raise DataError(f"has {len(self.first):,} columns, more than {MAX_COLUMNS:,}")
+        self._names: list[Any] = list(range(1, len(self.first) + 1))
+
+    def _noted(self, lines: Iterator[bytes]) -> Iterator[str]:
+        """Decode the lines of the first row, and keep them."""
+        for line in lines:
+            self._first_lines.append(line)
+            yield line.decode("utf-8")
 
     def names(self) -> list[str]:
         """Take the first row as names of the columns."""
@@ -229,93 +92,166 @@ class Table:
                     f"has no name for column {place + 1}: if it numbers the rows, write the table "
                     "without it"
                 )
-        self._names, self._head = list(self.first), []
+        self._names, self._first_lines = list(self.first), []
         return self.first
 
-    def blocks(
+    def chunks(
         self,
         columns: Sequence[int],
-        coded: Mapping[int, dict[str, int]] | None = None,
-        words: Collection[int] = (),
-        block_rows: int | None = None,
-    ) -> Iterator[np.ndarray]:
-        """Yield the rows' numbers in these columns; NaN where one is missing.
+        texts: Sequence[int] = (),
+        categories: Collection[int] = (),
+        chunk_rows: int | None = None,
+    ) -> Iterator[tuple[np.ndarray, tuple[list[str], ...]]]:
+        """Yield rows: numbers of some columns, NaN where one is missing, and texts of others.
 
-        A coded column comes with a dictionary that receives the codes of its texts. Where
-        columns in `words` hold texts, a block has objects: numbers, and those texts.
+        Where `categories` among the columns hold texts, the array has objects: numbers and texts.
         """
-        block_rows = block_rows or max(1, BLOCK_CELLS // len(self.first))
-        convert: Converters = {
-            column: partial(_code, codes) for column, codes in (coded or {}).items()
-        }
-        careful: Converters = {**convert, **dict.fromkeys(words, _number_or_word)}
-        lines, done = chain(self._head, self._lines), 0
-        while chunk := _chunk(lines, block_rows):
-            rows = self._quickly(chunk, columns, convert)
-            if rows is None:
-                rows = self._carefully(chunk, lines, columns, careful, done)
-            done += len(rows)
-            yield rows
+        width, done = len(self.first), 0
+        # An empty row with a cell more tells pandas of the column that is there in long rows only.
+        extra = self.separator.encode() * width + b"\n"
+        text = _Text(self._stream, b"".join([extra, *self._first_lines, *self._other_lines]))
+        for frame in self._frames(text, {*columns, *texts}, texts, chunk_rows):
+            long = frame[width].notna().to_numpy()
+            if long.any():
+                row = done + int(long.argmax()) + 1
+                raise DataError(f"expected {width} columns, found more in row {row}")
+            wrong: list[tuple[int, int, Any]] = []
+            values = []
+            for column in columns:
+                numbers, place = _numbers(frame[column], column in categories)
+                values.append(numbers)
+                if place is not None:
+                    wrong.append((place, column, frame[column].iloc[place]))
+            if wrong:
+                place, column, cell = min(wrong, key=lambda found: found[0])
+                raise wrong_cell(done + place + 1, self._names[column], cell)
+            done += len(frame)
+            kind = object if any(part.dtype == object for part in values) else np.float64
+            rows = np.empty((len(frame), len(values)), dtype=kind)
+            for place, part in enumerate(values):
+                rows[:, place] = part
+            yield rows, tuple(frame[column].tolist() for column in texts)
 
-    def _quickly(
-        self,
-        lines: list[str],
-        columns: Sequence[int],
-        convert: Converters,
-    ) -> np.ndarray | None:
-        """Parse plain rows of numbers; None if they are not of this kind."""
-        marks = set(map(methodcaller("count", self.separator), lines))
-        if marks != {len(self.first) - 1} or '"' in "".join(lines):
-            return None
+    def _frames(
+        self, text: _Text, columns: set[int], texts: Sequence[int], chunk_rows: int | None
+    ) -> Iterator[Any]:
+        """Yield chunks as data frames; a column more than there should be tells rows too long."""
+        import pandas as pd  # slow to import, and not needed by a user of arrays
+
+        width, rows = len(self.first), 0
+        longest = max(map(len, [*self._first_lines, *self._other_lines]), default=1)
+        # No number may change, whatever reads it; since 3.1 pandas knows no other way.
+        old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+        exact: Any = {"float_precision": "round_trip"} if old else {}
         try:
-            return np.loadtxt(
-                lines,
-                delimiter=self.separator,
-                usecols=columns,
-                converters=convert,
-                comments=None,
-                ndmin=2,
-                encoding="utf-8",
+            reader = pd.read_csv(
+                io.TextIOWrapper(io.BufferedReader(text, 1 << 18), encoding="utf-8", newline=""),
+                sep=self.separator,
+                header=None,
+                names=range(width + 1),
+                # Without it pandas itself refuses long rows.
+                usecols=sorted({*columns, width}) if len(columns) < width else None,
+                index_col=False,
+                converters=dict.fromkeys(texts, str.strip),
+                na_values=_NA_VALUES,
+                keep_default_na=False,
+                skipinitialspace=True,
+                # An empty line of a single column is a missing value.
+                skip_blank_lines=width > 1,
+                low_memory=False,
+                iterator=True,
+                **exact,
             )
-        except ValueError:
-            return None
-
-    def _carefully(
-        self,
-        lines: list[str],
-        more: Iterator[str],
-        columns: Sequence[int],
-        convert: Converters,
-        done: int,
-    ) -> np.ndarray:
-        """Parse rows with quotes, words and gaps, the last one to its end; say which is wrong."""
-        width = len(self.first)
-        rows: list[list[Any]] = []
-        for cells in self._cells(chain(lines, more), len(lines)):
-            row = done + len(rows) + 1
-            if len(cells) > width:
-                raise DataError(f"expected {width} columns, found {len(cells)} in row {row}")
-            if len(cells) < width:
-                # Refused at once: filled up, many short rows would take any memory.
-                for column in columns:
-                    if column >= len(cells):
-                        raise wrong_cell(row, self._names[column], np.nan)
-            values = [convert.get(column, _number)(cells[column]) for column in columns]
-            if None in values:
-                column = columns[values.index(None)]
-                raise wrong_cell(row, self._names[column], cells[column])
-            rows.append(values)
-        words = any(isinstance(value, str) for values in rows for value in values)
-        return np.array(rows, dtype=object if words else np.float64).reshape(-1, len(columns))
-
-    def _cells(self, lines: Iterator[str], n_lines: int = 1) -> Iterator[list[str]]:
-        """Yield the cells of the rows that begin in so many lines."""
-        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
-        try:
-            while reader.line_num < n_lines:
-                yield next(reader)
-        except csv.Error as error:
+            reader.get_chunk(1)
+            while True:
+                most = min(BLOCK_CELLS // width, BLOCK_BYTES // longest)
+                frame = reader.get_chunk(chunk_rows or max(1, most))
+                rows += len(frame)
+                longest, text.since_chunk = 1 + text.total // rows, 0
+                yield frame
+        except (StopIteration, pd.errors.EmptyDataError):
+            return
+        except pd.errors.ParserError as error:
             raise DataError(f"is not a table: {one_line(error)}") from None
+        except UnicodeDecodeError as error:
+            raise DataError(f"is not text: {one_line(error)}") from None
+
+
+class _Text(io.RawIOBase):
+    """A stream whose lines are of bounded length, without the empty ones at its end."""
+
+    total = since_chunk = _line = 0
+
+    def __init__(self, stream: Any, start: bytes) -> None:
+        self._stream, self._start, self._blank = stream, start, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        size, text = len(buffer), b""
+        while not text:
+            read = self._start[:size] or self._stream.read(size)
+            self._start = self._start[size:]
+            if not read:
+                return 0
+            read = self._blank + read
+            text = read.rstrip(b" \r\n")
+            self._blank = read[len(text) :]
+        # What was held back may be more than there is room for.
+        self._start, text = text[size:] + self._start, text[:size]
+        buffer[: len(text)] = text
+        self._check(text)
+        return len(text)
+
+    def _check(self, text: bytes) -> None:
+        self.total += len(text)
+        self.since_chunk += len(text)
+        if self.since_chunk > MOST_CHUNK_BYTES:
+            raise DataError("has a quote that is not closed, or lines far longer than the first")
+        end = text.find(b"\n")
+        if self._line + (len(text) if end < 0 else end) > MAX_LINE:
+            raise DataError(f"has a line of more than {MAX_LINE:,} characters")
+        self._line = self._line + len(text) if end < 0 else len(text) - text.rfind(b"\n") - 1
+
+
+def _bounded(line: bytes) -> bytes:
+    if len(line) > MAX_LINE:
+        raise DataError(f"has a line of more than {MAX_LINE:,} characters")
+    return line
+
+
+def _up_to_second(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield lines up to the second that is not empty."""
+    written = 0
+    for line in lines:
+        yield line
+        written += not line.isspace()
+        if written == 2:
+            return
+
+
+def _numbers(column: Any, categories: bool) -> tuple[np.ndarray, int | None]:
+    """Return a column of a data frame in numbers, or texts too, and the place of a bad cell."""
+    if column.dtype.kind in "biuf":
+        return column.to_numpy(np.float64), None
+    cells = column.tolist()
+    values: list[Any] = [_number(cell) for cell in cells]
+    if None not in values:
+        return np.array(values, dtype=np.float64), None
+    if not categories:
+        return np.array([]), values.index(None)
+    mixed = np.empty(len(cells), dtype=object)
+    mixed[:] = [cell.strip() if value is None else value for cell, value in zip(cells, values)]
+    return mixed, None
+
+
+def _number(cell: Any) -> float | None:
+    text = str(cell).strip().lower()
+    if text in _NUMBERS:
+        return _NUMBERS[text]
+    # Python would take 1_000 for a number.
+    return float(text) if is_number(text) and "_" not in text else None
 
 
 def wrong_cell(row: int, column: Any, found: Any) -> CellError:
@@ -346,9 +282,9 @@ def check_drop(
     """Refuse to leave out the label, or a column that none of the tables has."""
     for name in drop:
         if name == label:
-            raise DataError(f"drop: {path} needs its label {shown(name)}")
+            raise ArgumentError("drop", f": {path} needs its label {shown(name)}")
         if not any(name in names for names in tables):
-            raise DataError(f"drop: {path} {missing_column(name, tables[0])}")
+            raise ArgumentError("drop", f": {path} {missing_column(name, tables[0])}")
 
 
 def separator_hint(names: Sequence[str]) -> str:
@@ -363,9 +299,9 @@ def separator_hint(names: Sequence[str]) -> str:
 
 
 def check_finite(
-    rows: np.ndarray, names: Sequence[Any] | None, first: int = 0, gaps: bool = False
+    rows: np.ndarray, names: Sequence[Any] | None, first: int = 0, missing: bool = False
 ) -> None:
-    """Refuse rows with a value that is too large or, unless there may be gaps, missing.
+    """Refuse rows with a value that is too large or, unless some may be, missing.
 
     `first` rows come before them.
     """
@@ -373,7 +309,7 @@ def check_finite(
         rows = np.where(np.frompyfunc(lambda cell: isinstance(cell, str), 1, 1)(rows), 0.0, rows)
         rows = rows.astype(np.float64)
     # Squares are summed: they have to be finite too.
-    wrong = ~((np.abs(rows) <= LARGEST) | (gaps & np.isnan(rows)))
+    wrong = ~((np.abs(rows) <= LARGEST) | (missing & np.isnan(rows)))
     if wrong.any():
         row, column = np.argwhere(wrong)[0].tolist()
         name = column + 1 if names is None else names[column]
@@ -381,13 +317,13 @@ def check_finite(
 
 
 def check_features(
-    path: str, names: Sequence[str], rows: np.ndarray, gaps: bool = False
+    path: str, names: Sequence[str], rows: np.ndarray, missing: bool = False
 ) -> np.ndarray:
-    """Return the rows of a file if there are features and all are finite, or words."""
+    """Return the rows of a file if there are features and all are finite, or categories."""
     with reading(f"data: {one_line(path)}", mark=""):
         if not names:
             raise DataError("has no column of features")
-        check_finite(rows, names, gaps=gaps)
+        check_finite(rows, names, missing=missing)
     return rows
 
 
@@ -397,21 +333,26 @@ def column_names(path: str) -> list[str]:
         return _header(Table(decompressed(file)))
 
 
-def read_csv(path: str, names: Sequence[str], words: Collection[str] = ()) -> np.ndarray:
+def read_csv(path: str, names: Sequence[str], categories: Collection[str] = ()) -> np.ndarray:
     """Read columns of a whole CSV file, at least one row of them.
 
-    Where columns in `words` hold texts, the rows are objects: numbers, and those texts.
+    Where columns in `categories` hold texts, the rows are objects: numbers, and those texts.
     """
     with _opened(path) as file:
         table = Table(decompressed(file))
         places = {name: place for place, name in enumerate(_header(table))}
-        columns, wordy = ([places[name] for name in group] for group in (names, words))
+        columns, nominal = ([places[name] for name in group] for group in (names, categories))
         if not columns:
             raise DataError("has no column of features")
-        blocks = list(table.blocks(columns, words=wordy))
-        if not blocks:
+        chunks = []
+        for rows, _ in table.chunks(columns, categories=nominal):
+            chunks.append(rows)
+            # Short rows are filled up: many of them would take any memory.
+            if not may_unpack(8 * len(columns) * sum(map(len, chunks)), file.tell()):
+                raise DataError("has rows with far fewer cells than columns")
+        if not chunks:
             raise DataError("has no rows")
-        return np.concatenate(blocks)
+        return np.concatenate(chunks)
 
 
 def read_blocks(
@@ -420,13 +361,13 @@ def read_blocks(
     n_features: int,
     block_rows: int | None = None,
     keep: Sequence[str] = (),
-    words: Collection[str] | None = None,
+    categories: Collection[str] | None = None,
 ) -> Iterator[Block]:
     """Read the finite features of a file block by block, and the texts of columns to keep.
 
     The file is CSV with the columns `names`, among others, or a ``.npy`` matrix whose
     columns are the features in this order; without names it must be a matrix. Given the
-    columns that may hold words, any cell may be missing as well.
+    columns that may hold categories, any cell may be missing as well.
     """
     is_matrix = Path(path).suffix == ".npy"
     if names is None and not is_matrix:
@@ -443,10 +384,10 @@ def read_blocks(
             blocks = _matrix_blocks(path, file, n_features, block_rows)
         else:
             blocks = _csv_blocks(
-                file, () if names is None else list(names), block_rows, keep, words or ()
+                file, () if names is None else list(names), block_rows, keep, categories or ()
             )
         for rows, position, *kept in blocks:
-            check_finite(rows, names, first, gaps=words is not None)
+            check_finite(rows, names, first, missing=categories is not None)
             yield Block(rows, position, size, tuple(kept))
             first += len(rows)
         if first == 0:
@@ -466,35 +407,17 @@ def _csv_blocks(
     names: Sequence[str],
     block_rows: int | None,
     keep: Sequence[str],
-    words: Collection[str],
+    categories: Collection[str],
 ) -> Iterator[tuple[Any, ...]]:
     table = Table(decompressed(file))
     present = _header(table)
     for name in (*names, *keep):
         if name not in present:
             raise missing_column(name, present)
-    columns = [present.index(name) for name in names]
-    kept = [present.index(name) for name in keep]
-    coded: dict[int, dict[str, int]] = {place: {} for place in kept if place not in columns}
-    wordy = {place for place, name in zip(columns, names) if name in words}
-    read = [*columns, *coded]
-    for rows in table.blocks(read, coded, wordy, block_rows):
-        texts = {place: list(codes) for place, codes in coded.items()}
-        cells = ((place, rows[:, read.index(place)].tolist()) for place in kept)
-        yield (
-            rows[:, : len(columns)],
-            file.tell(),
-            *(_texts(values, texts.get(place)) for place, values in cells),
-        )
-        for codes in coded.values():
-            codes.clear()  # names of cases are new in every block
-
-
-def _texts(cells: list[Any], coded: list[str] | None) -> list[str]:
-    """Return cells as they stand in the file; those of a feature may be numbers by now."""
-    if coded is not None:
-        return [coded[int(cell)] for cell in cells]
-    return [cell if isinstance(cell, str) else f"{cell:.15g}" for cell in cells]
+    columns, kept = ([present.index(name) for name in group] for group in (names, keep))
+    nominal = {present.index(name) for name in names if name in categories}
+    for rows, texts in table.chunks(columns, kept, nominal, block_rows):
+        yield rows, file.tell(), *texts
 
 
 def _header(table: Table) -> list[str]:
@@ -529,58 +452,6 @@ def _matrix_blocks(
         rows = np.array(matrix[start : start + block_rows], dtype=np.float64)
         del matrix
         yield rows, offset + (start + len(rows)) * row_bytes
-
-
-def _lines(text: Any) -> Iterator[str]:
-    """Yield the lines, of bounded length, without empty ones at the end."""
-    empty = 0
-    try:
-        for line in iter(partial(text.readline, MAX_LINE + 1), ""):
-            if line.isspace():
-                empty += 1
-                continue
-            if len(line) > MAX_LINE:
-                raise DataError(f"has a line of more than {MAX_LINE:,} characters")
-            if empty:
-                yield from repeat("\n", empty)
-                empty = 0
-            yield line
-    except UnicodeDecodeError as error:
-        raise DataError(f"is not text: {one_line(error)}") from None
-
-
-def _chunk(lines: Iterator[str], most: int) -> list[str]:
-    """Take some lines, few if they are long."""
-    chunk, size = [], 0
-    for line in islice(lines, most):
-        chunk.append(line)
-        size += len(line)
-        if size > BLOCK_CHARACTERS:
-            break
-    return chunk
-
-
-def _noted(lines: Iterator[str], seen: list[str]) -> Iterator[str]:
-    for line in lines:
-        seen.append(line)
-        yield line
-
-
-def _code(codes: dict[str, int], cell: str) -> int:
-    return codes.setdefault(cell.strip(), len(codes))
-
-
-def _number_or_word(cell: str) -> float | str:
-    number = _number(cell)
-    return cell.strip() if number is None else number
-
-
-def _number(cell: str) -> float | None:
-    word = cell.strip().lower()
-    if word in _WORDS:
-        return _WORDS[word]
-    # Python would take 1_000 for a number.
-    return float(word) if is_number(word) and "_" not in word else None
 
 
 def is_number(cell: str) -> bool:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from pu_shift.data.sampling import Draw
 from pu_shift.estimators import RiskMinimizationClassifier
 from pu_shift.paper.protocol import Protocol
-from pu_shift.ratios.ulsif import GridEdgeWarning
+from pu_shift.ratios.base import GridEdgeWarning
 
 
 def fit_method(
@@ -44,7 +44,7 @@ def chosen(classifier: Any) -> dict[str, float]:
     if isinstance(classifier, RiskMinimizationClassifier):
         step = float(classifier.n_steps)
         return {"width": classifier.width_, "lam": classifier.lam_, "step": step}
-    return {"width": classifier.ratio_.width, "lam": classifier.ratio_.lam, "step": np.nan}
+    return {"width": classifier.ratio_.width_, "lam": classifier.ratio_.lam_, "step": np.nan}
 
 
 def scale_features(sample: Draw, scaling: str) -> Draw:

@@ -1,19 +1,22 @@
-"""Gaussian kernel, median distance and centres, without n × m × d temporaries."""
+"""Basis functions: Gaussian kernels, their widths and centres, without n × m × d temporaries."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pu_shift._checks import one_of, positive, positive_int
-from pu_shift.bigdata import RowBlocks
+from pu_shift._checks import ArgumentError, one_of, positive, positive_int
+from pu_shift._grids import Folds
 from pu_shift.device import array_namespace, beside
 
 CENTER_SOURCES = ("numerator", "denominator", "both")
-SCALE_CURE = "Scale the features, for instance by StandardScaler in a Pipeline"
+# Rows whose features are held in memory at a time.
+CHUNK_ROWS = 8192
+SCALE_CURE = "Scale the features: StandardScaler in a Pipeline, on the command line no --no-scale"
 
 
 class ScaleWarning(UserWarning):
@@ -21,45 +24,27 @@ class ScaleWarning(UserWarning):
 
 
 def as_rows(name: str, X: Any, least: int = 1, columns: int | None = None) -> Any:
-    """Return ``X``, or numbers as float64, if it is a finite floating matrix.
-
-    Rows in blocks are returned as they are: they check themselves.
-    """
-    if isinstance(X, RowBlocks):
-        _check_shape(name, X.shape, least, columns)
-        return X
+    """Return ``X``, or numbers as float64, if it is a finite floating matrix."""
     if isinstance(X, np.ndarray) or not hasattr(X, "dtype"):
         X = np.asarray(X)  # also turns a memory map into a plain view
         if X.dtype.kind in "biu":
             X = X.astype(np.float64)
     xp = array_namespace(X)
     if X.ndim != 2:
-        raise ValueError(f"{name} must be a matrix of rows, got {X.ndim} dimension(s)")
+        raise ArgumentError(name, f"must be a matrix of rows, got {X.ndim} dimension(s)")
     if X.dtype not in (xp.float32, xp.float64):
-        raise ValueError(f"{name} must be float32 or float64, got dtype {X.dtype}")
-    _check_shape(name, X.shape, least, columns)
-    # In blocks, so that the mask stays small beside a large X.
-    if not all(bool(xp.all(xp.isfinite(block))) for block in row_blocks(X, 65536)):
-        raise ValueError(f"{name} must not contain NaN or infinity")
-    return X
-
-
-def _check_shape(name: str, shape: tuple[int, int], least: int, columns: int | None) -> None:
-    n, d = shape
+        raise ArgumentError(name, f"must be float32 or float64, got dtype {X.dtype}")
+    n, d = X.shape
     if n < least or d < 1:
-        raise ValueError(
-            f"{name} must have at least {least} row(s) and one column, got shape ({n}, {d})"
+        raise ArgumentError(
+            name, f"must have at least {least} row(s) and one column, got shape ({n}, {d})"
         )
     if columns is not None and d != columns:
-        raise ValueError(f"{name} must have {columns} columns like the other sample, got {d}")
-
-
-def _ranges(X: Any) -> tuple[Any, Any]:
-    """Return the least and the greatest value of each column."""
-    if isinstance(X, RowBlocks):
-        return X.survey.low, X.survey.high
-    xp = array_namespace(X)
-    return xp.min(X, axis=0), xp.max(X, axis=0)
+        raise ArgumentError(name, f"must have {columns} columns like the other sample, got {d}")
+    # In chunks, so that the mask stays small beside a large X.
+    if not all(bool(xp.all(xp.isfinite(chunk))) for chunk in row_chunks(X, 65536)):
+        raise ArgumentError(name, "must not contain NaN or infinity")
+    return X
 
 
 def check_scale(first: Any, second: Any, linear: bool) -> None:
@@ -68,16 +53,17 @@ def check_scale(first: Any, second: Any, linear: bool) -> None:
     Beside the constant 1 of the basis (x, 1), and within the rounding of its square, features can
     be too small, too large, or too far from 0 for their range; the fit is then a constant.
     """
-    lows, highs = zip(*map(_ranges, (first, second)))
-    xp = array_namespace(*lows)
-    low, high = xp.min(xp.stack(lows), axis=0), xp.max(xp.stack(highs), axis=0)
+    xp = array_namespace(first, second)
+    low = xp.min(xp.stack([xp.min(X, axis=0) for X in (first, second)]), axis=0)
+    high = xp.max(xp.stack([xp.max(X, axis=0) for X in (first, second)]), axis=0)
     sizes, limits = xp.max(xp.abs(xp.stack([low, high])), axis=0), xp.finfo(first.dtype)
     largest = float(xp.max(sizes))
     terms = max(first.shape[0], second.shape[0]) if linear else 4 * first.shape[1]
     if largest > (float(limits.max) / terms) ** 0.5:
-        raise ValueError(
-            f"X must be scaled: squares of values up to {largest:.3g} leave the range of "
-            f"{first.dtype}. {SCALE_CURE}"
+        raise ArgumentError(
+            "X",
+            f"must be scaled: squares of values up to {largest:.3g} leave the range of "
+            f"{first.dtype}. {SCALE_CURE}",
         )
     if not linear:
         return
@@ -98,7 +84,7 @@ def check_scale(first: Any, second: Any, linear: bool) -> None:
         warnings.warn(message, ScaleWarning, stacklevel=2)
 
 
-def row_blocks(X: Any, size: int) -> Iterator[Any]:
+def row_chunks(X: Any, size: int) -> Iterator[Any]:
     """Cut a matrix into views of at most ``size`` consecutive rows."""
     n = X.shape[0]
     for start in range(0, n, size):
@@ -166,8 +152,8 @@ def median_distance(X: Any, max_rows: int = 4000, seed: int = 0) -> float:
     # Squares of differences that are not 0 may be.
     vanished = largest == 0.0 and bool(xp.any(X[:1, :] != X))
     if vanished or not (largest == 0.0 or limits.smallest_normal / limits.eps <= largest < np.inf):
-        raise ValueError(
-            f"X must be scaled: squared distances leave the range of {X.dtype}. {SCALE_CURE}"
+        raise ArgumentError(
+            "X", f"must be scaled: squared distances leave the range of {X.dtype}. {SCALE_CURE}"
         )
     # Coinciding rows come out as rounding noise rather than 0.
     if median <= 1e-6 * largest**0.5:
@@ -219,16 +205,67 @@ def _some(rng: np.random.Generator, n: int, most: int) -> np.ndarray:
 
 
 def at_most(X: Any, limit: int, seed: Any) -> Any:
-    """Return all rows, or a random subset of ``limit`` of them, in memory."""
+    """Return all rows, or a random subset of ``limit`` of them in their order."""
     n = X.shape[0]
-    if n > limit:
-        return take_rows(X, np.sort(np.random.default_rng(seed).choice(n, limit, replace=False)))
-    return X.take(np.arange(n)) if isinstance(X, RowBlocks) else X
+    if n <= limit:
+        return X
+    return take_rows(X, np.sort(np.random.default_rng(seed).choice(n, limit, replace=False)))
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """``X[rows]`` for any array module, or of rows in blocks, as a copy."""
-    if isinstance(X, RowBlocks):
-        return X.take(rows)
+    """``X[rows]`` for any array module, as a copy."""
     xp = array_namespace(X)
     return xp.take(X, beside(rows, X), axis=0)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """φ(x): Gaussian kernels around the rows of ``centers``, or (x, 1) without any."""
+
+    centers: Any = None
+
+    def size(self, n_columns: int) -> int:
+        """Return the number b of basis functions."""
+        return n_columns + 1 if self.centers is None else self.centers.shape[0]
+
+    def features(
+        self, X: Any, widths: Iterable[float], order: np.ndarray | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the place of each width and φ(x) of the rows, in this order."""
+        xp = array_namespace(X)
+        if self.centers is None:
+            X = X if order is None else take_rows(X, order)
+            yield 0, xp.concat([X, xp.ones_like(X[:, :1])], axis=1)
+            return
+        distances = squared_distances(X, xp.astype(self.centers, X.dtype))
+        if order is not None:
+            distances = take_rows(distances, order)
+        for place, width in enumerate(widths):
+            yield place, kernel_from_distances(distances, float(width))
+
+    def sums(
+        self, X: Any, widths: np.ndarray, squares: bool = False, folds: Folds | None = None
+    ) -> Any:
+        """Sum φ, or φφᵀ, over the rows of each fold: (W, F, b) or (W, F, b, b), float64."""
+        xp = array_namespace(X)
+        n_folds = 1 if folds is None else folds.n_folds
+        shape = (len(widths), n_folds) + (self.size(X.shape[1]),) * (1 + squares)
+        sums = beside(np.zeros(shape), X)
+        all_folds = None if folds is None else folds.of_rows(0, X.shape[0])
+        start = 0
+        for chunk in row_chunks(X, CHUNK_ROWS):
+            order, bounds = None, [0, chunk.shape[0]]
+            if all_folds is not None:
+                here = all_folds[start : start + chunk.shape[0]]
+                order = np.argsort(here, kind="stable")
+                bounds = np.searchsorted(here[order], np.arange(n_folds + 1)).tolist()
+            start += chunk.shape[0]
+            for w, features in self.features(chunk, widths, order):
+                for fold in range(n_folds):
+                    part = features[bounds[fold] : bounds[fold + 1], :]
+                    if squares:
+                        gram = xp.matmul(xp.matrix_transpose(part), part)
+                        sums[w, fold, :, :] += xp.astype(gram, xp.float64, copy=False)
+                    else:
+                        sums[w, fold, :] += xp.sum(part, axis=0, dtype=xp.float64)
+        return sums

@@ -176,7 +176,7 @@ def test_reproduce_runs_a_table(tmp_path, capsys):
         (["fit", "p.csv", "u.csv", "--label", "y"], "data must be one file with --label"),
         (["fit", "data.csv", "--label", "y"], "label: data.csv has no column 'y'"),
         (["fit", "data.csv", "--label", "size"], "label: column 'size' must be 1 for labelled"),
-        (["fit", "zeros.csv", "--label", "y"], "label: column 'y' must mark both kinds of rows"),
+        (["fit", "zeros.csv", "--label", "y"], "label: column 'y' must label both kinds of rows"),
         (["fit", "p.csv", "zeros.csv"], "data: zeros.csv has no column 'size'"),
         (["fit", "words.csv", "--label", "y"], "in row 2 of column 'a', found 'many'"),
         (["fit", "empty.csv", "--label", "y"], "data: empty.csv has no rows"),
@@ -305,7 +305,7 @@ def test_ctrl_c_is_never_told_as_a_bad_file(files, model, monkeypatch, capsys):
         except KeyboardInterrupt:
             raise ValueError("not a CSV file") from None
 
-    monkeypatch.setattr(np, "loadtxt", parse)
+    monkeypatch.setattr(pd, "read_csv", parse)
     assert main(["predict", str(model), str(files / "new.csv")]) == 130
     assert capsys.readouterr().err.endswith("interrupted\n")
 

@@ -27,7 +27,7 @@ from tests.mixtures import mixture, pu_samples
 from tests.networks import made
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pu_shift.ratios.ulsif.GridEdgeWarning",
+    "ignore::pu_shift.ratios.base.GridEdgeWarning",
     "ignore::pu_shift.estimators.LabelWarning",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )

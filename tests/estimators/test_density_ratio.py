@@ -22,7 +22,7 @@ from tests.estimators.samples import GRID, PRIOR, RATIO, X_P, X_U
 from tests.mixtures import posterior
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pu_shift.ratios.ulsif.GridEdgeWarning",
+    "ignore::pu_shift.ratios.base.GridEdgeWarning",
     "ignore::pu_shift.estimators.LabelWarning",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
@@ -50,7 +50,7 @@ def test_a_new_condition_needs_no_fit(ratio, prior, test_prior, alpha):
     changed = pickle.loads(pickle.dumps(ratio)).set_params(
         prior=prior, test_prior=test_prior, alpha=alpha
     )
-    refitted = clone(changed).set_params(widths=ratio.ratio_.width, lams=ratio.ratio_.lam)
+    refitted = clone(changed).set_params(widths=ratio.ratio_.width_, lams=ratio.ratio_.lam_)
     refitted.fit_pu(X_P[:100], X_U[:100])
     refitted.ratio_ = ratio.ratio_
     np.testing.assert_array_equal(changed.predict(GRID), refitted.predict(GRID))

@@ -17,19 +17,19 @@ from pu_shift._chainer import chainer
 from pu_shift.estimators import (
     FallbackWarning,
     NonConvexWarning,
-    risk_minimization,
+    held_out,
 )
-from pu_shift.estimators.risk_minimization import _zero_one_risk
+from pu_shift.estimators.held_out import zero_one_risk
 from pu_shift.evaluation.scorers import PURiskScorer
 from pu_shift.files.models import load_model, save_model
 from pu_shift.losses import LOSSES, Loss, surrogates
-from pu_shift.ratios.ulsif import GridEdgeWarning
+from pu_shift.ratios.base import GridEdgeWarning
 from tests.estimators.samples import FAST, GRID, PRIOR, X_P, X_U
 from tests.mixtures import mixture, posterior, pu_samples
 from tests.networks import made
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pu_shift.ratios.ulsif.GridEdgeWarning",
+    "ignore::pu_shift.ratios.base.GridEdgeWarning",
     "ignore::pu_shift.estimators.LabelWarning",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
@@ -165,7 +165,7 @@ def test_the_search_takes_the_candidate_of_least_held_out_risk():
 def test_the_width_may_be_the_one_that_the_density_ratio_takes():
     shared = {"widths": [1.0, 2.0, 3.0, 5.0, 8.0, 16.0], "n_folds": 4, "random_state": 3}
     ratio = DensityRatioClassifier(PRIOR, estimator="ulsif", n_centers=100, lams=1e-2, **shared)
-    width = ratio.fit_pu(X_P, X_U).ratio_.width
+    width = ratio.fit_pu(X_P, X_U).ratio_.width_
     classifier = RiskMinimizationClassifier(
         PRIOR, basis="gaussian", width_rule="ulsif", lams=0.0, n_steps=50, **shared
     )
@@ -340,7 +340,7 @@ def test_the_zero_one_risk_and_its_error_are_those_of_many_draws():
         scores_p = mixture(100, 1.0, rng)[0][:, 0]
         y = np.where(rng.random(400) < 0.3, 1, -1)
         scores_u = rng.normal(size=400) + y
-        draws.append(_zero_one_risk((scores_p, scores_u), condition))
+        draws.append(zero_one_risk((scores_p, scores_u), condition))
     risks, errors = np.transpose(draws)
     truth = norm.cdf(-1.0)  # both kinds of error
     assert risks.mean() == pytest.approx(truth, abs=0.01)
@@ -356,7 +356,7 @@ def test_training_that_is_stopped_early_is_warned_of():
     RiskMinimizationClassifier(PRIOR, 0.6, n_steps=1000, **options).fit_pu(X_P, X_U)
 
 
-@pytest.mark.filterwarnings("error::pu_shift.ratios.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("error::pu_shift.ratios.base.GridEdgeWarning")
 def test_the_largest_lam_is_an_edge():
     with pytest.warns(GridEdgeWarning, match="^the best of lams is 0.01, the largest"):
         RiskMinimizationClassifier(PRIOR, 0.6, lams=[1e-2, 1e-3], n_steps=400).fit_pu(
@@ -400,7 +400,7 @@ def test_the_slope_of_probabilities_is_fitted_when_they_are_first_asked_for(monk
         fits.append(1)
         return minimize_scalar(*arguments, **options)
 
-    monkeypatch.setattr(risk_minimization, "minimize_scalar", counted)
+    monkeypatch.setattr(held_out, "minimize_scalar", counted)
     options = {"loss": "double_hinge", "safe": False, "random_state": 0, **FAST}
     classifier, other = (
         RiskMinimizationClassifier(PRIOR, **options).fit_pu(X_P, X_U) for _ in range(2)

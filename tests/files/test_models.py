@@ -124,7 +124,7 @@ def test_pickles_and_other_files_are_refused(tmp_path):
     np.savez(path, header=np.frombuffer(b"{", dtype=np.uint8))
     with pytest.raises(ModelFileError, match="its header cannot be read$"):
         load_model(path)
-    with pytest.raises(ModelFileError, match="^path must be a model file, got"):
+    with pytest.raises(ModelFileError, match="^no such file: "):
         load_model(tmp_path / "absent.npz")
 
 
@@ -189,7 +189,7 @@ def fields(**changes):
         ({"classifier": ["a"]}, "classifier must be one of"),
         ({"scaler": 0}, "scaler must be true or false, got 0"),
         ({"scaler": True}, "damaged pu-shift model: KeyError 'scaler/mean'"),
-        ({"n_features": 2}, "shape .* in place of"),
+        ({"n_features": 2}, r"must be finite numbers of shape \(.*, got shape "),
         ({"n_features": 3.0}, "n_features must be a positive integer, got 3.0"),
         ({"feature_names": ["a"]}, "1 names for 3 features"),
         ({"feature_names": ["a", "b", "a"]}, "feature_names must be a list of distinct texts"),
@@ -210,7 +210,7 @@ def fields(**changes):
         ({"prior": np.nan}, "prior must be strictly between 0 and 1, got nan"),
         ({"fitted": {"width": 0}}, "width must be null or positive, got 0"),
         ({"fitted": {"width": -1.0}}, "width must be null or positive, got -1.0"),
-        ({"fitted": {"width": None}}, "its Gaussian basis needs centres and a width"),
+        ({"fitted": {"width": None}}, "width must be a number, got None"),
         ({"fitted": {"lam": -1}}, "lam must be null or not negative, got -1"),
         ({"fitted": {"direction": "p"}}, "direction must be one of 'p/u', 'u/p', got 'p'"),
         ({"fitted": {"more": 1}}, "fitted has an unknown 'more'"),
@@ -248,14 +248,14 @@ def test_a_forged_risk_model_is_refused(tmp_path, change, message):
     [
         ({"extra": np.ones(1)}, "unknown array 'extra'"),
         ({"coefficients": None}, "damaged pu-shift model: KeyError"),
-        ({"coefficients": np.ones(2)}, "an array of shape (2,) in place of"),
+        ({"coefficients": np.ones(2)}, "coefficients must be finite numbers of shape "),
         ({"coefficients": np.array(["x"])}, "'coefficients' is not made of finite numbers"),
         ({"coefficients": np.full(100, 1e308)}, "'coefficients' is not made of finite numbers"),
         ({"coefficients": np.full(100, np.float32("inf"))}, "'coefficients' is not made of finite"),
         ({"centers": np.full((100, 3), np.nan)}, "'centers' is not made of finite numbers"),
         (
             {"centers": np.zeros((0, 3)), "coefficients": np.zeros(0)},
-            "its Gaussian basis needs centres and a width",
+            "centers must be finite numbers of shape (1, 3), got shape (0, 3)",
         ),
     ],
 )

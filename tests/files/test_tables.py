@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pu_shift.data import DataError
-from pu_shift.files import tables
+from pu_shift.files import unpacking
 from pu_shift.files.tables import CellError, column_names, read_blocks, read_csv
 from tests.data import tiny
 
@@ -60,13 +60,13 @@ def test_without_names_rows_are_a_matrix(files):
         ("a.csv", "a,b\n1,2\n3,x\n", "a finite number in row 2 of column 'b', found 'x'"),
         ("a.csv", "a,b\n1,2\n3,4\n5,inf\n", "a finite number in row 3 of column 'b', found inf"),
         ("a.csv", "a,b\n1,2\n3,4\n5\n", "a finite number in row 3 of column 'b', found nan"),
-        ("a.csv", "a,b\n1,2\n3,4\n5,6\n7,8,9\n", "expected 2 columns, found 3 in row 4"),
+        ("a.csv", "a,b\n1,2\n3,4\n5,6\n7,8,9\n", "expected 2 columns, found more in row 4"),
         ("a.csv", "a,b\n", "has no rows"),
         ("a.csv", "", "is empty"),
         ("a.csv", "\n \n", "is empty"),
         ("a.csv", "1,2\n3,4\n", "must begin with a line of column names"),
         ("a.csv", "a,c\n1,2\n", "has no column 'b'"),
-        ("a.csv", "a,b\n1,2,3\n4,5,6\n", "expected 2 columns, found 3 in row 1"),
+        ("a.csv", "a,b\n1,2,3\n4,5,6\n", "expected 2 columns, found more in row 1"),
         ("a.csv", ",a,b\n0,1,2\n", "has no name for column 1: if it numbers the rows"),
         ("a.csv", "a,b,a\n0,1,2\n", "has two columns 'a'"),
         ("a.csv", "0.5,0.5\n3,4\n", "must begin with a line of column names"),
@@ -204,7 +204,7 @@ BOMBS = {
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip"])
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_bomb_takes_little_memory(tmp_path, monkeypatch, suffix, kind):
-    monkeypatch.setattr(tables, "UNPACKED_FLOOR", 1 << 20)
+    monkeypatch.setattr(unpacking, "UNPACKED_FLOOR", 1 << 20)
     pack = tiny.COMPRESS.get(suffix, lambda content: tiny.zipped({"a.csv": content}))
     path = tmp_path / "a.csv"
     path.write_bytes(pack(BOMBS[kind]))
@@ -217,7 +217,7 @@ def test_a_bomb_takes_little_memory(tmp_path, monkeypatch, suffix, kind):
 
 
 def test_what_is_unpacked_is_held_against_what_was_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "UNPACKED_FLOOR", 1 << 20)
+    monkeypatch.setattr(unpacking, "UNPACKED_FLOOR", 1 << 20)
     path = tmp_path / "a.csv.bz2"
     noise = b"".join(b"%.17f\n" % value for value in np.random.default_rng(0).random(1_000))
     equal = b"0\n" * (1 << 20)
@@ -263,20 +263,20 @@ def test_what_is_kept_does_not_add_up(tmp_path):
 def test_words_are_objects_where_they_may_be(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a,b,c\n1,red,2\n,3,na\n4, blue ,5\n")
-    rows = read_csv(str(path), ["a", "b"], words=["b"])
+    rows = read_csv(str(path), ["a", "b"], categories=["b"])
     assert rows.tolist()[0] == [1.0, "red"]
     assert rows.tolist()[2] == [4.0, "blue"]
     assert np.isnan(rows[1, 0])
     assert rows[1, 1] == 3.0
-    blocks = list(read_blocks(str(path), ["c", "b"], 2, block_rows=1, words=["b"]))
+    blocks = list(read_blocks(str(path), ["c", "b"], 2, block_rows=1, categories=["b"]))
     assert [block.rows.dtype for block in blocks] == [object, float, object]
     with pytest.raises(CellError, match="row 1 of column 'b', found 'red'"):
-        list(read_blocks(str(path), ["b"], 1, words=[]))
+        list(read_blocks(str(path), ["b"], 1, categories=[]))
     with pytest.raises(CellError, match="row 2 of column 'c', found nan"):
         list(read_blocks(str(path), ["c"], 1))
     path.write_text("a,b\n1,red\n1e200,red\n")
     with pytest.raises(CellError, match="row 2 of column 'a', found 1e\\+200, above 1e\\+150"):
-        list(read_blocks(str(path), ["a", "b"], 2, words=["b"]))
+        list(read_blocks(str(path), ["a", "b"], 2, categories=["b"]))
 
 
 @pytest.mark.parametrize(

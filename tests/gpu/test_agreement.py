@@ -95,20 +95,20 @@ def test_losses(on, name, dtype):
         {"widths": 1.0, "lams": 0.1},
     ],
 )
-@pytest.mark.filterwarnings("ignore::pu_shift.ratios.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::pu_shift.ratios.base.GridEdgeWarning")
 def test_ulsif(on, options):
     here = ULSIF(X_P, X_U, n_centers=30, **options)
     there = ULSIF(*on.send((X_P, X_U)), n_centers=30, **options)
-    assert (there.width, there.lam) == pytest.approx((here.width, here.lam), nan_ok=True)
-    assert_allclose(there.scores, here.scores, rtol=1e-6)
+    assert (there.width_, there.lam_) == pytest.approx((here.width_, here.lam_), nan_ok=True)
+    assert_allclose(there.scores_, here.scores_, rtol=1e-6)
     assert_allclose(to_numpy(there(on.send(X_TEST))), here(X_TEST), rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::pu_shift.ratios.ulsif.GridEdgeWarning")
+@pytest.mark.filterwarnings("ignore::pu_shift.ratios.base.GridEdgeWarning")
 def test_kliep(on):
     here = KLIEP(X_P, X_U, n_centers=30)
     there = KLIEP(*on.send((X_P, X_U)), n_centers=30)
-    assert there.width == pytest.approx(here.width)
+    assert there.width_ == pytest.approx(here.width_)
     assert_allclose(to_numpy(there(on.send(X_TEST))), here(X_TEST), rtol=1e-6, atol=1e-10)
 
 

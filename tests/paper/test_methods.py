@@ -74,7 +74,7 @@ def test_a_ratio_method_is_ulsif_cut_at_the_threshold_of_the_given_prior(method)
         decisions.append(model.predict(X) > 0)
         np.testing.assert_array_equal(decisions[-1], expected)
         np.testing.assert_equal(
-            chosen(model), {"width": ratio.width, "lam": ratio.lam, "step": np.nan}
+            chosen(model), {"width": ratio.width_, "lam": ratio.lam_, "step": np.nan}
         )
     # A larger prior makes more rows positive, and never fewer.
     assert all((low <= high).all() for low, high in zip(decisions, decisions[1:]))

@@ -20,18 +20,11 @@ from sklearn.svm import LinearSVC
 
 from pu_shift import Condition, DensityRatioClassifier, zero_one_scorer
 from pu_shift.files.models import ModelFileError, load_model, save_model
-from pu_shift.ratios.average import (
-    AUTO,
-    CANDIDATES,
-    PLAIN,
-    Calibration,
-    check_candidates,
-    default_centers,
-    fit_average,
-    least_squares_score,
-    odds_ratio,
-    stack_weights,
-)
+from pu_shift.ratios.average import fit_average
+from pu_shift.ratios.base import default_centers
+from pu_shift.ratios.calibration import Calibration, least_squares_score, stack_weights
+from pu_shift.ratios.odds import odds_ratio
+from pu_shift.ratios.registry import AUTO, PLAIN, RATIOS, check_candidates
 from tests.mixtures import mixture, posterior, pu_samples
 
 PRIOR = 0.3
@@ -120,7 +113,7 @@ def test_calibration_does_not_see_the_scale_of_a_score():
     )
 
 
-@pytest.mark.parametrize("name", [*CANDIDATES])
+@pytest.mark.parametrize("name", [*RATIOS])
 def test_every_candidate_comes_near_the_true_ratio(name):
     average, scores, held_out, _ = fit_average(X_P, X_U, check_candidates([name]), PRIOR)
     share = np.clip(PRIOR * average(GRID), 0.0, 1.0)
@@ -137,7 +130,7 @@ def test_nystroem_is_scikit_learns_written_as_kernels():
     (plain,) = average.ratios
     X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
     scaler = StandardScaler().fit(X)
-    kernels = Nystroem(gamma=0.5 / plain.expansion.width**2, n_components=len(X))
+    kernels = Nystroem(gamma=0.5 / plain.ratio_.expansion_.width**2, n_components=len(X))
     kernels.components_ = plain.expansion.centers
     b = len(kernels.components_)
     kernels = Nystroem(gamma=kernels.gamma, n_components=b).fit(kernels.components_)

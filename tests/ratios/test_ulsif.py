@@ -14,9 +14,11 @@ from scipy.stats import norm
 from pu_shift._grids import assign_folds
 from pu_shift._seeds import child
 from pu_shift.priors import ratio_bounds
-from pu_shift.ratios import ulsif
+from pu_shift.ratios import kernels, ulsif
+from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import gaussian_kernel, median_distance
-from pu_shift.ratios.ulsif import KLIEP, ULSIF, WIDTH_FACTORS, GridEdgeWarning, loo_losses
+from pu_shift.ratios.kliep import KLIEP
+from pu_shift.ratios.ulsif import ULSIF, WIDTH_FACTORS, loo_losses
 from tests.strict import back, there
 
 rng = np.random.default_rng(0)
@@ -25,7 +27,7 @@ CENTERS = rng.normal(0.0, 1.0, (8, 2))
 WIDTHS, LAMS = [0.5, 1.0, 2.0], [0.01, 0.1, 1.0, 10.0]
 
 # The best candidate is often on the edge of a grid this small.
-pytestmark = pytest.mark.filterwarnings("ignore::pu_shift.ratios.ulsif.GridEdgeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::pu_shift.ratios.base.GridEdgeWarning")
 
 
 def solve(phi_nu, phi_de, lam, clip=False):
@@ -54,13 +56,13 @@ with_and_without_repetition = pytest.mark.parametrize(
 def test_coefficients_solve_the_regularised_problem(clip, centers):
     ratio = ULSIF(NU, DE, centers=centers, widths=0.8, lams=0.05, clip_coefficients=clip)
     expected = solve(*features(0.8, centers=centers), 0.05, clip)
-    np.testing.assert_allclose(ratio.coefficients, expected, rtol=1e-9)
-    np.testing.assert_array_equal(ratio.centers, centers)
+    np.testing.assert_allclose(ratio.coefficients_, expected, rtol=1e-9)
+    np.testing.assert_array_equal(ratio.centers_, centers)
     X = rng.normal(size=(5, 2))
-    expected = gaussian_kernel(X, centers, 0.8) @ ratio.coefficients
+    expected = gaussian_kernel(X, centers, 0.8) @ ratio.coefficients_
     np.testing.assert_allclose(ratio.predict(X), expected, rtol=1e-12)
     np.testing.assert_array_equal(ratio(X), ratio.predict(X))
-    assert np.isnan(ratio.scores).all()
+    assert np.isnan(ratio.scores_).all()
 
 
 @with_and_without_repetition
@@ -84,9 +86,9 @@ def test_leave_one_out_is_brute_force(clip, n_nu, n_de, centers):
             for i, k in zip(order_nu, order_de):
                 theta = solve(np.delete(phi_nu, i, 0), np.delete(phi_de, k, 0), lam, clip)
                 total += held_out(phi_nu[[i]], phi_de[[k]], theta)
-            assert ratio.scores[w, j] == pytest.approx(total / m, rel=1e-8, abs=1e-8)
-    place = np.unravel_index(ratio.scores.argmin(), ratio.scores.shape)
-    assert (ratio.width, ratio.lam) == (WIDTHS[place[0]], LAMS[place[1]])
+            assert ratio.scores_[w, j] == pytest.approx(total / m, rel=1e-8, abs=1e-8)
+    place = np.unravel_index(ratio.scores_.argmin(), ratio.scores_.shape)
+    assert (ratio.width_, ratio.lam_) == (WIDTHS[place[0]], LAMS[place[1]])
 
 
 @with_and_without_repetition
@@ -105,10 +107,10 @@ def test_k_fold_is_refitting(clip, centers):
                 out_nu, out_de = folds_nu == fold, folds_de == fold
                 theta = solve(phi_nu[~out_nu], phi_de[~out_de], lam, clip)
                 losses.append(held_out(phi_nu[out_nu], phi_de[out_de], theta))
-            assert ratio.scores[w, j] == pytest.approx(np.mean(losses), rel=1e-8, abs=1e-10)
+            assert ratio.scores_[w, j] == pytest.approx(np.mean(losses), rel=1e-8, abs=1e-10)
     # The final coefficients are fitted on all rows.
-    final = solve(*features(ratio.width, centers=centers), ratio.lam, clip)
-    np.testing.assert_allclose(ratio.coefficients, final, rtol=1e-8, atol=1e-12)
+    final = solve(*features(ratio.width_, centers=centers), ratio.lam_, clip)
+    np.testing.assert_allclose(ratio.coefficients_, final, rtol=1e-8, atol=1e-12)
 
 
 def reference_loo(phi_nu, phi_de, lam):
@@ -219,26 +221,26 @@ def test_both_directions_are_reciprocal_in_the_limit():
 def test_linear_basis():
     ratio = ULSIF(NU, DE, basis="linear", lams=[0.1])
     phi_nu, phi_de = (np.column_stack([X, np.ones(len(X))]) for X in (NU, DE))
-    np.testing.assert_allclose(ratio.coefficients, solve(phi_nu, phi_de, 0.1), rtol=1e-9)
-    np.testing.assert_allclose(ratio(NU), phi_nu @ ratio.coefficients)
+    np.testing.assert_allclose(ratio.coefficients_, solve(phi_nu, phi_de, 0.1), rtol=1e-9)
+    np.testing.assert_allclose(ratio(NU), phi_nu @ ratio.coefficients_)
     chosen = ULSIF(NU, DE, basis="linear", lams=LAMS)
-    assert chosen.scores.shape == (1, 4)
-    assert chosen.lam in LAMS
+    assert chosen.scores_.shape == (1, 4)
+    assert chosen.lam_ in LAMS
 
 
 def test_default_widths_are_multiples_of_the_median():
     ratio = ULSIF(NU, DE)
     median = median_distance(np.concatenate([NU, DE]))
-    np.testing.assert_allclose(ratio.widths, np.array(WIDTH_FACTORS) * median)
-    assert ratio.centers.shape == (70, 2)
-    assert ratio.scores.shape == (6, 9)
+    np.testing.assert_allclose(ratio.widths_, np.array(WIDTH_FACTORS) * median)
+    assert ratio.centers_.shape == (70, 2)
+    assert ratio.scores_.shape == (6, 9)
 
 
 def test_default_widths_of_large_samples_use_a_subset():
     data = np.random.default_rng(0)
     nu, de = data.normal(size=(3000, 2)), data.normal(size=(6000, 2))
     ratio = ULSIF(nu, de, lams=[0.1], n_centers=10)
-    assert ratio.widths[3] == pytest.approx(median_distance(de[:3000]), rel=0.05)
+    assert ratio.widths_[3] == pytest.approx(median_distance(de[:3000]), rel=0.05)
 
 
 def test_a_sample_of_very_many_rows_chooses_the_width_and_all_choose_the_rest(monkeypatch):
@@ -249,10 +251,10 @@ def test_a_sample_of_very_many_rows_chooses_the_width_and_all_choose_the_rest(mo
     whole = ULSIF(nu, de, widths=[0.3, 3.0, 30.0], **options)
     monkeypatch.setattr(ulsif, "MAX_WIDTH_ROWS", 500)
     narrowed = ULSIF(nu, de, widths=[0.3, 3.0, 30.0], **options)
-    alone = ULSIF(nu, de, widths=whole.width, **options)
-    assert narrowed.widths.tolist() == [whole.width]
-    np.testing.assert_array_equal(narrowed.scores, alone.scores)
-    np.testing.assert_array_equal(narrowed.coefficients, alone.coefficients)
+    alone = ULSIF(nu, de, widths=whole.width_, **options)
+    assert narrowed.widths_.tolist() == [whole.width_]
+    np.testing.assert_array_equal(narrowed.scores_, alone.scores_)
+    np.testing.assert_array_equal(narrowed.coefficients_, alone.coefficients_)
     # The edge of the widths is told all the same.
     with pytest.warns(GridEdgeWarning, match="the best of widths is 3,"):
         ULSIF(nu, de, widths=[3.0, 30.0], **options)
@@ -266,7 +268,7 @@ def test_edge_of_the_grid_is_warned_about():
         # One candidate has no edge; neither has a λ of 0, below which is nothing.
         ULSIF(NU, DE, centers=CENTERS, widths=1.0, lams=0.1)
         inside = ULSIF(NU, DE, centers=CENTERS, widths=[1.0], lams=[1e-6, 0.1, 1e6])
-    assert inside.lam == 0.1
+    assert inside.lam_ == 0.1
 
 
 def test_lambda_zero_with_duplicate_centers_stays_finite():
@@ -281,9 +283,9 @@ def test_chunk_size_changes_nothing(chunk_rows, selection):
     whole = ULSIF(NU, DE, **arguments)
     ratio = whole(DE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ulsif, "CHUNK_ROWS", chunk_rows)
+        patch.setattr(kernels, "CHUNK_ROWS", chunk_rows)
         chunked = ULSIF(NU, DE, **arguments)
-        np.testing.assert_allclose(chunked.scores, whole.scores, rtol=1e-9)
+        np.testing.assert_allclose(chunked.scores_, whole.scores_, rtol=1e-9)
         np.testing.assert_allclose(chunked(DE), ratio, rtol=1e-7)
 
 
@@ -293,15 +295,15 @@ def test_float32_is_close_to_float64(selection):
     double = ULSIF(NU, DE, **arguments)
     arguments["centers"] = CENTERS.astype(np.float32)
     single = ULSIF(NU.astype(np.float32), DE.astype(np.float32), **arguments)
-    np.testing.assert_allclose(single.scores, double.scores, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(single.scores_, double.scores_, rtol=1e-3, atol=1e-5)
     assert single(DE.astype(np.float32)).dtype == np.float32
     np.testing.assert_allclose(single(DE.astype(np.float32)), double(DE), rtol=1e-3, atol=1e-4)
 
 
 def test_same_seed_same_answer_and_seeds_matter():
     first, again, other = (ULSIF(NU, DE, n_centers=10, seed=s) for s in (1, 1, 2))
-    np.testing.assert_array_equal(first.scores, again.scores)
-    assert not np.array_equal(first.centers, other.centers)
+    np.testing.assert_array_equal(first.scores_, again.scores_)
+    assert not np.array_equal(first.centers_, other.centers_)
 
 
 @pytest.mark.parametrize("estimator", ["kfold", "loo", "linear", "kliep"])
@@ -318,7 +320,7 @@ def test_device_purity(estimator, monkeypatch):
         return back(array)
 
     monkeypatch.setattr(ulsif, "to_numpy", send)
-    monkeypatch.setattr(ulsif, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(kernels, "CHUNK_ROWS", 16)
     options = {"widths": WIDTHS, "n_centers": 12}
     if estimator == "kliep":
         make = KLIEP
@@ -327,10 +329,10 @@ def test_device_purity(estimator, monkeypatch):
     else:
         make, options = ULSIF, {**options, "lams": LAMS, "selection": estimator}
     device = make(there(NU), there(DE), **options)
-    assert sent == ([device.scores.shape] if estimator != "kliep" else [])
+    assert sent == ([device.scores_.shape] if estimator != "kliep" else [])
     monkeypatch.undo()
     plain = make(NU, DE, **options)
-    np.testing.assert_allclose(device.scores, plain.scores, rtol=1e-9)
+    np.testing.assert_allclose(device.scores_, plain.scores_, rtol=1e-9)
     np.testing.assert_allclose(back(device(there(DE))), plain(DE), rtol=1e-6, atol=1e-9)
 
 
@@ -355,8 +357,8 @@ def test_kliep_reaches_the_constrained_optimum():
     ratio = KLIEP(NU, DE, centers=CENTERS, widths=1.0, tolerance=1e-6, max_iterations=100000)
     phi_nu, phi_de = features(1.0)
     means = phi_de.mean(axis=0)
-    assert ratio.coefficients @ means == pytest.approx(1.0)
-    assert (ratio.coefficients >= 0).all()
+    assert ratio.coefficients_ @ means == pytest.approx(1.0)
+    assert (ratio.coefficients_ >= 0).all()
 
     def mixture(theta):  # SLSQP may try points a little outside its bounds
         return np.maximum(phi_nu @ theta, 1e-9)
@@ -370,7 +372,7 @@ def test_kliep_reaches_the_constrained_optimum():
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 1000},
     )
-    ours = -np.log(phi_nu @ ratio.coefficients).mean()
+    ours = -np.log(phi_nu @ ratio.coefficients_).mean()
     assert ours == pytest.approx(best.fun, abs=1e-5)
 
 
@@ -383,15 +385,15 @@ def test_kliep_selection_is_held_out_likelihood():
             np.log(KLIEP(NU[folds != k], DE, widths=width, **options)(NU[folds == k])).mean()
             for k in range(3)
         ]
-        assert ratio.scores[w, 0] == pytest.approx(-np.mean(by_fold), abs=1e-3)
-    assert ratio.width == WIDTHS[int(ratio.scores.argmin())]
-    assert np.isnan(ratio.lam)
+        assert ratio.scores_[w, 0] == pytest.approx(-np.mean(by_fold), abs=1e-3)
+    assert ratio.width_ == WIDTHS[int(ratio.scores_.argmin())]
+    assert np.isnan(ratio.lam_)
 
 
 def test_kliep_of_samples_that_hardly_overlap_is_finite_in_float32():
     nu, de = np.array([[0.0], [0.1]], np.float32), np.array([[13.4], [30.0]], np.float32)
     ratio = KLIEP(nu, de, widths=1.0)
-    assert np.abs(ratio.coefficients).max() > float(np.finfo(np.float32).max)
+    assert np.abs(ratio.coefficients_).max() > float(np.finfo(np.float32).max)
     assert np.isfinite(ratio(nu)).all()
     # What KLIEP is held to: the mean over the denominator's rows is 1.
     assert ratio(de).mean() == pytest.approx(1.0, rel=1e-4)

@@ -1,0 +1,182 @@
+r"""The density ratio p_nu/p_de from a classifier that tells the two samples apart.
+
+It estimates s(x), the share of the numerator's rows among all rows at x, and
+
+.. math:: \frac{p_\mathrm{nu}(x)}{p_\mathrm{de}(x)}
+          = \frac{n_\mathrm{de}}{n_\mathrm{nu}} \cdot \frac{s(x)}{1 - s(x)}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse import vstack as sparse_vstack
+from sklearn.base import BaseEstimator, clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+
+from pu_shift._checks import finite
+from pu_shift._seeds import Seed, child
+from pu_shift.ratios.base import DensityRatio, Expansion, State, default_centers
+from pu_shift.ratios.kernels import median_distance
+
+# Rows that the kernel features of a logistic regression are made of at most.
+MAX_KERNEL_ROWS = 50_000
+LARGEST_LOG = 30.0
+
+
+def odds_ratio(share: Any, n_p: float, n_u: float) -> np.ndarray:
+    r"""Density ratio from a classifier of P against U.
+
+    .. math:: \frac{p_\mathrm{p}}{p_\mathrm{u}}
+              = \frac{n_\mathrm{u}}{n_\mathrm{p}} \cdot \frac{s}{1 - s}
+
+    Parameters
+    ----------
+    share
+        s, the probabilities of P, within [0, 1].
+    n_p, n_u
+        Numbers of rows it was trained with.
+
+    Returns
+    -------
+    numpy.ndarray
+        p_p/p_u, finite.
+
+    Examples
+    --------
+    >>> odds_ratio([0.2, 0.5], n_p=100, n_u=400).tolist()
+    [1.0, 4.0]
+    """
+    share = np.asarray(share, dtype=np.float64)
+    return n_u / n_p * share / np.maximum(1.0 - share, np.exp(-LARGEST_LOG))
+
+
+class ClassifierRatio(DensityRatio, BaseEstimator):
+    """The odds of any classifier with ``predict_proba``.
+
+    Parameters
+    ----------
+    classifier
+        The classifier; it is copied before it is fitted.
+    """
+
+    def __init__(self, classifier: Any = None) -> None:
+        self.classifier = classifier
+
+    def fit(self, numerator: Any, denominator: Any, **fit_params: Any) -> ClassifierRatio:
+        """Fit to a sample of each density.
+
+        Parameters
+        ----------
+        numerator, denominator
+            (n, d) samples of p_nu and p_de.
+        **fit_params
+            Parameters of the classifier's ``fit``: pairs of arrays, for the rows of each sample.
+
+        Returns
+        -------
+        self
+            The fitted ratio.
+        """
+        X, is_numerator = join(numerator, denominator)
+        joined = {name: np.concatenate(parts) for name, parts in fit_params.items()}
+        self.classifier_ = clone(self.classifier).fit(X, is_numerator, **joined)
+        self.totals_: tuple[float, float] = (numerator.shape[0], denominator.shape[0])
+        for name, parts in fit_params.items():
+            if name.rpartition("__")[2] == "sample_weight":
+                self.totals_ = parts[0].sum(), parts[1].sum()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return w(x) for each row; see :meth:`DensityRatio.predict`."""
+        return odds_ratio(self.classifier_.predict_proba(X)[:, 1], *self.totals_)
+
+
+class LogisticRatio(DensityRatio, BaseEstimator):
+    r"""The odds of a logistic regression, on the features or on Gaussian kernels of them.
+
+    .. math:: w(x) = \exp\Bigl(b + \sum_l \theta_l \varphi_l(x)\Bigr)
+
+    Parameters
+    ----------
+    width_factor
+        Width of the kernels (Nyström's features) in units of the median distance; ``None`` takes
+        the features themselves.
+    seed
+        Seed of the centres.
+    """
+
+    expansion_: Expansion
+    offset_: float
+
+    def __init__(self, width_factor: float | None = None, seed: Seed = 0) -> None:
+        self.width_factor = width_factor
+        self.seed = seed
+
+    def fit(self, numerator: Any, denominator: Any) -> LogisticRatio:
+        """Fit to a sample of each density; see :meth:`DensityRatio.fit`."""
+        if self.width_factor is not None:
+            seed = child(self.seed, 1)
+            numerator, denominator = subsample(MAX_KERNEL_ROWS, numerator, denominator, seed)[:2]
+        X, is_numerator = join(numerator, denominator)
+        features, width, nystroem = X, np.nan, None
+        if self.width_factor is not None:
+            width = self.width_factor * median_distance(X, max_rows=4000)
+            nystroem = Nystroem(
+                gamma=0.5 / width**2,
+                n_components=default_centers(len(X)),
+                random_state=small_seed(self.seed),
+            )
+            features = nystroem.fit_transform(X)
+        logistic = LogisticRegression(max_iter=1000).fit(features, is_numerator)
+        coefficients, centers = logistic.coef_[0].astype(np.float64), None
+        if nystroem is None:
+            coefficients = np.append(coefficients, 0.0)
+        else:
+            # Nyström's features are the kernels times a matrix, which belongs to the weights.
+            coefficients, centers = nystroem.normalization_.T @ coefficients, nystroem.components_
+        self.expansion_ = Expansion(coefficients, X.shape[1], centers, width)
+        self.offset_ = float(logistic.intercept_[0])
+        self.offset_ += float(np.log(len(denominator) / len(numerator)))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return w(x) for each row; see :meth:`DensityRatio.predict`."""
+        log_ratio = self.expansion_(X).astype(np.float64, copy=False) + self.offset_
+        return np.exp(np.clip(log_ratio, -LARGEST_LOG, LARGEST_LOG))
+
+    def _state(self) -> State:
+        return {**self.expansion_.to_state(), "offset": self.offset_}
+
+    @classmethod
+    def _restore(cls, state: Mapping[str, Any]) -> LogisticRatio:
+        ratio = cls()
+        ratio.expansion_ = Expansion.from_state(state)
+        ratio.offset_ = finite("offset", state["offset"])
+        return ratio
+
+
+def small_seed(seed: Seed) -> int:
+    """Return a seed for scikit-learn, which takes 32 bits."""
+    return int(child(seed, 2).generate_state(1)[0] >> 1)
+
+
+def join(first: Any, second: Any) -> tuple[Any, np.ndarray]:
+    """Put the first sample above the second, and tell them apart by 1 and 0."""
+    stacked = issparse(first)
+    X = sparse_vstack([first, second], format="csr") if stacked else np.concatenate([first, second])
+    return X, np.repeat([1, 0], [first.shape[0], second.shape[0]])
+
+
+def subsample(limit: int, first: Any, second: Any, seed: Seed) -> Any:
+    """Return at most so many rows, half of each if there are as many, and which they are."""
+    sizes = first.shape[0], second.shape[0]
+    rng, kept = np.random.default_rng(seed), []
+    for n, other in (sizes, sizes[::-1]):
+        most = min(n, max(limit // 2, limit - other))
+        kept.append(np.sort(rng.choice(n, most, replace=False)) if most < n else np.arange(n))
+    return first[kept[0]], second[kept[1]], kept
