@@ -19,6 +19,14 @@ from pu_shift.ratios.base import Ratio, check_shape
 class _State:
     """What both classifiers keep."""
 
+    # What the classifiers have of scikit-learn and of the fit.
+    get_params: Any
+    alpha: Any
+    classes_: Any
+    prior_: float
+    n_features_in_: int
+    _stated_test_prior: Any
+
     def to_state(self) -> dict[str, Any]:
         """Return what a model file keeps: parameters other than the defaults, and the fit.
 
@@ -113,6 +121,8 @@ class RatioState(_State):
 
 class RiskState(_State):
     """What a risk minimiser keeps."""
+
+    model: Any
 
     def _fitted_state(self) -> dict[str, Any]:
         condition = self.condition_
