@@ -20,15 +20,15 @@ RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
 RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
-# So many consecutive rows are dealt to folds at a time.
+# Consecutive rows that are assigned to folds at a time.
 DEALT_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
 class Folds:
-    """n rows, dealt to folds 0 … n_folds − 1 at random; their sizes differ by at most one.
+    """n rows, assigned to folds 0 … n_folds − 1 at random; their sizes differ by at most one.
 
-    Any part of a long deal can be had alone.
+    The folds of any consecutive rows can be had alone.
     """
 
     n: int
@@ -53,7 +53,7 @@ class Folds:
 
 
 def deal_folds(name: str, n: int, n_folds: int, seed: Seed) -> Folds:
-    """Deal n rows to folds."""
+    """Assign n rows to folds."""
     positive_int("n_folds", n_folds, least=2)
     if n < n_folds:
         raise ValueError(f"{name} must have at least n_folds = {n_folds} rows, got {n}")

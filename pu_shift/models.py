@@ -172,14 +172,14 @@ class MLP(chainer.Chain):
 
 
 def score_rows(model: chainer.Link, X: Any) -> Any:
-    """Score rows with a trained link, in blocks and without a graph: (n,), or (n, K) of a stack."""
+    """Score rows with a trained link, in chunks and without a graph: (n,), or (n, K) of a stack."""
     with (
         chainer.using_device(model.device),
         chainer.using_config("train", False),
         chainer.no_backprop_mode(),
     ):
         return model.xp.concatenate(
-            [scores_of(model, block).array for block in row_blocks(X, 8192)]
+            [scores_of(model, chunk).array for chunk in row_blocks(X, 8192)]
         )
 
 

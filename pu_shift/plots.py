@@ -129,7 +129,7 @@ class ThresholdDisplay:
 class CostDisplay:
     r"""Expected cost and share of rows flagged against the test prior π′.
 
-    With q the posterior at the training prior, rows drawn there tell the rates at which
+    With q the posterior at the training prior, rows drawn there give the rates at which
     positives and negatives are flagged,
 
     .. math:: t = \frac{\sum_i q_i [q_i > \alpha_\mathrm{unif}]}{\sum_i q_i}, \qquad
@@ -144,11 +144,11 @@ class CostDisplay:
     test_priors
         (m,) values of π′.
     cost
-        (m,) expected cost of 1,000 cases when the classifier is told π′.
+        (m,) expected cost of 1,000 cases when the classifier is given π′.
     cost_unmoved
         (m,) the same when it keeps the threshold of its training prior.
     share_flagged
-        (m,) share of rows flagged when the classifier is told π′.
+        (m,) share of rows flagged when the classifier is given π′.
     test_prior
         The present π′, drawn as a line.
 
@@ -244,13 +244,13 @@ class CostDisplay:
             raise ValueError(f"ax must be a pair of axes, got shape {self.axes_.shape}")
         self.figure_ = self.axes_[0].figure
         left, right = self.axes_
-        left.plot(self.test_priors, self.cost, color=_BLUE, label="π′ told")
+        left.plot(self.test_priors, self.cost, color=_BLUE, label="π′ given")
         left.plot(
             self.test_priors, self.cost_unmoved, "--", color=_ORANGE, label="threshold left at π"
         )
         left.set(ylabel="expected cost per 1,000 cases")
         left.set_ylim(bottom=0.0)
-        right.plot(self.test_priors, self.share_flagged, color=_BLUE, label="π′ told")
+        right.plot(self.test_priors, self.share_flagged, color=_BLUE, label="π′ given")
         right.plot([0.0, 1.0], [0.0, 1.0], ":", color=_GREY, label="share of positives")
         right.set(ylabel="share flagged", ylim=(0.0, 1.0))
         for one in self.axes_:

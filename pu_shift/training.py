@@ -94,13 +94,15 @@ class _ColumnDecay:
 
     def __call__(self, rule: Any, param: chainer.Parameter) -> None:
         if param.grad is not None:
-            # In blocks, whose products stay in the cache.
+            # Products of one chunk stay in the cache.
             size = max(1, CACHED_ENTRIES // max(1, param.size // len(param)))
             for grad, values in zip(row_blocks(param.grad, size), row_blocks(param.array, size)):
                 grad += self.lam * values
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what they lead to is reported at the end
+@np.errstate(
+    over="ignore", invalid="ignore"
+)  # overflow is reported after training by _check_finite
 def train(
     model: chainer.Link,
     rows_p: Any,
@@ -199,7 +201,7 @@ def train(
             order = beside(order, rows)
             batch = rows.take(order, axis=0)
             batch_weights = None if weights is None else weights.take(order, axis=0)
-        # The types were checked above, for all steps.
+        # The types were checked above, once for all steps.
         with chainer.using_config("train", True), chainer.using_config("type_check", False):
             batch_risk = risk.of_batch(scores_of(model, batch), batch_p, batch_weights)
             model.cleargrads()
@@ -213,7 +215,7 @@ def train(
 def pooled_batches(
     n_p: int, n_u: int, n_batches: int | None, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray | None, int]]:
-    """Shuffle the pool of P and U and cut it into mini-batches, anew for each epoch, for ever.
+    """Shuffle the pool of P and U and cut it into mini-batches, again in each epoch, without end.
 
     Yields the rows of a mini-batch, the positive ones first (``None`` for all rows in their
     order), and how many of them are positive.

@@ -10,7 +10,7 @@ negatives and unlabelled rows. Then, with no assumption,
 
 so that data can only bound π from above: by q_u/q_p at its smallest. That
 bound is π itself when no part of the negatives looks like the best positives
-(irreducibility), which no data can tell.
+(irreducibility), which no data can show.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ N_TREES = 150
 BBE_DELTA, BBE_GAMMA = 0.1, 0.01
 # Of the ROC posterior: candidates of π, of the distance a of the classes, and of the ratio b of
 # their spreads with its prior weights; the number of bins; and the weight of the likelihood,
-# calibrated on made-up samples: the table is in docs/class_prior.md.
+# calibrated on synthetic samples: the table is in docs/class_prior.md.
 PRIORS = np.linspace(0.005, 0.995, 199)
 DISTANCES = np.linspace(0.1, 5.0, 50)
 SPREADS = {0.6: 0.1, 0.8: 0.2, 1.0: 0.4, 1.25: 0.2, 1.6: 0.1}
@@ -104,7 +104,7 @@ def estimate_prior(
     histogram of the unlabelled rows over the quantiles of the positives. As those quantiles are
     noisy, too, and no ROC curve is quite binormal, the likelihood does not count
     :math:`n_\mathrm{u}` rows but :math:`1.5/(1/n_\mathrm{p} + 1/n_\mathrm{u})`, with which the
-    intervals of made-up samples hold the truth about as often as they say.
+    intervals of synthetic samples hold the truth about as often as they say.
 
     ``'auto'`` is the mean of both, which err in different directions: see
     ``docs/class_prior.md`` for the evidence.
@@ -169,7 +169,7 @@ def cross_fitted_scores(
     """Scores of rows that were not fitted to, from a kernel and a forest: mean ranks."""
     _, forest = _forest(X_p, X_u, child(seed, 1))
     # Ranks, because folds may differ in scale but hardly in order; equal scores share
-    # theirs, or the order of the rows would tell P from U.
+    # theirs, or the order of the rows would separate P from U.
     ranks = rankdata(forest)
     # Where half of all pairs of rows coincide a kernel has no width; the forest needs none.
     _, copies = np.unique(np.concatenate([X_p, X_u]), axis=0, return_counts=True)
@@ -248,7 +248,7 @@ def _ratio_bound(
 def _forest(
     X_p: np.ndarray, X_u: np.ndarray, seed: np.random.SeedSequence
 ) -> tuple[Any, np.ndarray]:
-    """Fit a forest that tells P from U; return it and its out-of-bag scores of both."""
+    """Fit a forest that separates P from U; return it and its out-of-bag scores of both."""
     X, y = np.concatenate([X_p, X_u]), np.repeat([1, 0], [len(X_p), len(X_u)])
     forest = ExtraTreesClassifier(
         N_TREES,

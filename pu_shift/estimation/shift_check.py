@@ -86,7 +86,7 @@ def check_shift(
     .. math:: D = \min_\theta \sup_r \left|F_\mathrm{new}(r) - (1 - \theta)F_\mathrm{u}(r)
               - \theta F_\mathrm{p}(r)\right|,
 
-    and a bootstrap from that mixture tells how large D is by chance. Scores see only what
+    and a bootstrap from that mixture gives the distribution of D. Scores see only what
     matters to decisions; with ``X_p`` and ``X_u`` trees that are trained on half of the rows also
     try to tell the new rows from the mixture in the other half, by all features (and the two
     p-values are combined by Bonferroni's rule).
@@ -281,7 +281,7 @@ def _mixtures(counts: Sequence[np.ndarray], prior: float, theta: float) -> list[
 
 
 def _tell_apart(X_new: Any, X_p: Any, X_u: Any, theta: float, seed: Seed) -> float:
-    """p-value of trees that tell one half of a sample from a mixture, having seen the other.
+    """p-value of trees that separate a sample from a mixture in halves they were not fitted to.
 
     For theta >= 0 new rows are a mixture of U and P; below, U is one of new rows and P.
     """
@@ -291,7 +291,7 @@ def _tell_apart(X_new: Any, X_p: Any, X_u: Any, theta: float, seed: Seed) -> flo
         for X in (as_rows("X_new", X_new), as_rows("X_p", X_p), as_rows("X_u", X_u))
     )
     one, other, share = (X_new, X_u, theta) if theta >= 0.0 else (X_u, X_new, theta / (theta - 1.0))
-    # Without replacement: a row drawn twice would be known by heart.
+    # Without replacement: trees would recognise a row that both halves hold.
     m = int(min(len(other) / max(1.0 - share, 1e-9), len(X_p) / max(share, 1e-9)))
     n_p = round(share * m)
     mixture = rng.permutation(np.concatenate([X_p[:n_p], other[: m - n_p]]))

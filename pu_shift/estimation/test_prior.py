@@ -72,7 +72,7 @@ def estimate_test_prior(
 
     This holds for any g, so that a badly fitted ratio makes the estimate less sharp, but not
     wrong. The training means are those of held-out rows, kept by ``fit``; the interval is that of
-    the delta method and knows the noise of all three samples.
+    the delta method, for the noise of all three samples.
 
     ``'em'`` maximises the likelihood of the posteriors q at π (Saerens, Latinne & Decaestecker,
     2002),
@@ -132,19 +132,19 @@ def estimate_from_sums(
     level: float = 0.95,
     prior: float | tuple[float, float] | None = None,
 ) -> ShiftEstimate:
-    """Estimate π′ by ``'ratio'`` from sums of :func:`test_sums`, which may be of many blocks."""
+    """Estimate π′ by ``'ratio'`` from sums of :func:`test_sums`, which may be added up."""
     n = int(sums[0])
     _enough(n)
     _needs_sums(classifier)
     (mean_p, error_p), (mean_u, error_u) = map(_mean_and_error, classifier.ratio_sums_)
     mean, error = _mean_and_error(sums)
-    gap = mean_p - mean_u
-    if not gap > 2.0 * np.hypot(error_p, error_u):
+    contrast = mean_p - mean_u
+    if not contrast > 2.0 * np.hypot(error_p, error_u):
         raise ValueError(
             "classifier cannot tell positive from unlabelled rows, so that no shift can be seen"
         )
-    shift = (mean - mean_u) / gap
-    noise = np.sqrt(error**2 + ((1.0 - shift) * error_u) ** 2 + (shift * error_p) ** 2) / gap
+    shift = (mean - mean_u) / contrast
+    noise = np.sqrt(error**2 + ((1.0 - shift) * error_u) ** 2 + (shift * error_p) ** 2) / contrast
     reach = norm.ppf(0.5 * (1.0 + level)) * noise
     found = [
         [value + s * (1.0 - value) for s in (shift, shift - reach, shift + reach)]
@@ -225,7 +225,7 @@ def _root(falling: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _joined(found: list[list[float]], level: float, method: str, n: int) -> ShiftEstimate:
-    """Join the first estimate and the widest interval, as far from 0 and 1 as n rows can tell."""
+    """Join the first estimate and the widest interval; n rows cannot resolve less than 1/(2n)."""
     best = float(np.clip(found[0][0], 0.5 / n, 1.0 - 0.5 / n))
     low = float(np.clip(min(one[1] for one in found), 0.0, best))
     high = float(np.clip(max(one[2] for one in found), best, 1.0))

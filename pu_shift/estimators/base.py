@@ -1,4 +1,4 @@
-"""What both estimators share: labels, samples, the condition and decisions.
+"""The base of both estimators: labels, samples, the condition and decisions.
 
 Labels
 ------
@@ -74,7 +74,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """
         changed = set(CONDITION).intersection(params)
         if changed and not hasattr(self, "classes_"):
-            # What a search does to a fresh clone, which PURiskScorer asks for.
+            # A search sets parameters of fresh clones; PURiskScorer reads which.
             self._set_before_fit = changed.union(getattr(self, "_set_before_fit", ()))
         return super().set_params(**params)
 
@@ -87,12 +87,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             (n, d) features: an array or a data frame.
         y
             (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two
-            other labels, numbers or strings, ``pos_label`` marks the positives; without it
+            other labels, numbers or strings, ``pos_label`` is that of the positives; without it
             the greater one, and a :class:`LabelWarning` says which that is.
         **fit_params
             What the ``fit`` of a classifier given as ``estimator`` takes, an array with an
             entry for each row: ``sample_weight``, or ``step__sample_weight`` of a pipeline.
-            ``None`` is as good as nothing. With metadata routing
+            ``None`` is ignored. With metadata routing
             ``set_fit_request(sample_weight=True)`` asks for weights.
 
         Returns
@@ -152,7 +152,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         return X_p, X_u.astype(X_p.dtype, copy=False)
 
     def _sample(self, name: str, X: Any, **options: Any) -> Any:
-        """Check a sample; rows in blocks check themselves, but for their names."""
+        """Check a sample; of rows in blocks only the names, the blocks are checked when read."""
         rows = validated(self, X.example if in_blocks(X) else X, name=name, **options)
         return X if in_blocks(X) else rows
 
@@ -233,8 +233,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         numpy.ndarray
-            (n, 2) probabilities of ``classes_``; Bayes' rule moves the posterior that the fit
-            tells to π′.
+            (n, 2) probabilities of ``classes_``: the posterior of the fit, moved to π′ by
+            Bayes' rule.
         """
         used = self._under(test_prior=test_prior)
         if is_dask(X):
@@ -281,7 +281,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "classes_")
         call = partial(_call_method, self._settled(X), method, arguments)
-        # One row tells the type of the result, and whether the columns are right.
+        # One row shows the type of the result, and an error if columns are wrong.
         like = call(meta_of(X))[:0]
         return map_rows(call, X, like, self.classes_ if names is None else names)
 
@@ -318,7 +318,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("prior must be given when X is sparse")
             if not all(in_blocks(X) or np.isfinite(X).all() for X in (X_p, X_u)):
                 raise ValueError("prior must be given when X has missing values")
-            # A bad test prior or alpha fails before the work.
+            # An invalid test prior or alpha fails before the costly estimate.
             Condition(0.5, self._stated_test_prior, self.alpha)
             prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
         return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
@@ -345,15 +345,15 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         return wanted
 
     def _n_folds(self, X_p: np.ndarray, X_u: np.ndarray) -> int:
-        """No more folds than rows: each fold needs one of P and one of U."""
+        """Return n_folds, or fewer: each fold needs a row of P and one of U."""
         n_folds = positive_int("n_folds", self.n_folds, least=2)
         return min(n_folds, X_p.shape[0], X_u.shape[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        # The checks' second class holds no positives, unlike unlabelled rows of
-        # any prior, so that they cannot ask for accuracy on their labels.
+        # In the data of scikit-learn's checks the second class has no positives, so that
+        # accuracy on its labels says nothing about a PU classifier.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -370,7 +370,7 @@ def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
         # The first sentences are the ones that scikit-learn asks for.
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y)}: y must mark positives by 1 and unlabelled rows by 0, "
+            f"{type_of_target(y)}: y must label positives by 1 and unlabelled rows by 0, "
             f"got {len(classes)} classes"
         )
     if pos_label is not None:
@@ -420,7 +420,7 @@ def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) 
 def _in_one_line(error: ValueError, name: str) -> ValueError:
     """Return an error of scikit-learn without its advice on other estimators, and its rows."""
     first, *rest = str(error).splitlines()
-    # Its own checks ask for all lines of the one, and for the last of the other.
+    # Its estimator checks match all lines of the first kind, and the last line of the second.
     if "feature names" in first:
         return error
     if "Reshape" in str(error):

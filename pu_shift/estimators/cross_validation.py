@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from pu_shift._grids import training_weights
 from pu_shift.device import device_of, to_numpy
 from pu_shift.estimators.closed_form import solve_stack
 from pu_shift.losses import Loss
-from pu_shift.models import LinearModel
-from pu_shift.ratios.kernels import take_rows
+from pu_shift.models import GaussianKernelModel, LinearModel
+from pu_shift.ratios.kernels import kernel_from_distances, squared_distances, take_rows
 from pu_shift.risks import Risk, evaluate_risk
 from pu_shift.training import train
 
@@ -104,3 +104,71 @@ def _train_stack(
     )
     W, b = model.W.array.reshape(-1, *shape), model.b.array.reshape(shape)
     return W, b, result.risks.reshape(-1, *shape)
+
+
+class Fitted(NamedTuple):
+    """A trained model, its hyper-parameters, and scores of P and U to calibrate it by.
+
+    ``late`` is what :func:`late_share` returns.
+    """
+
+    model: Any
+    width: float
+    lam: float
+    scores: tuple[np.ndarray, ...]
+    late: float
+
+
+def best_models(
+    samples: Sequence[Any],
+    folds: Sequence[np.ndarray],
+    risk: Risk,
+    lams: np.ndarray,
+    centers: Any,
+    widths: np.ndarray,
+    options: Mapping[str, Any],
+) -> list[Fitted]:
+    """Cross-validate every width and λ; return the best model of each condition.
+
+    Without centres the model is linear in the features, and there is one width, NaN. The options
+    are those of :func:`cross_validate`.
+    """
+    distances = [] if centers is None else [squared_distances(X, centers) for X in samples]
+    best: list[Any] = [(np.inf, None)] * len(risk.conditions)
+    for width in widths:
+        features = list(samples)
+        if centers is not None:
+            features = [kernel_from_distances(part, width) for part in distances]
+        result = cross_validate(features, folds, risk, lams, **options)
+        for c, place in enumerate(result.risks.argmin(axis=1)):
+            if result.risks[c, place] < best[c][0]:
+                weights = result.weights[:, c, place, -1]
+                model = _linear_model(weights, result.biases[c, place, -1:], centers, width)
+                scores = result.held_out_scores(features, folds, (c, place))
+                late = late_share(result.progress[:, c, place, -1])
+                fitted = Fitted(model, float(width), float(lams[place]), scores, late)
+                best[c] = result.risks[c, place], fitted
+    return [fitted for _, fitted in best]
+
+
+def late_share(risks: np.ndarray) -> float:
+    """Share of the decrease of the training risk that came in the last tenth of the steps.
+
+    The risks are those at the start, at 90 % of the steps and at the end; without any it is 0.
+    """
+    if not len(risks):
+        return 0.0
+    before, fall = risks[-2] if len(risks) > 1 else risks[-1], float(risks[0] - risks[-1])
+    return float(before - risks[-1]) / fall if fall > 0.0 else 0.0
+
+
+def _linear_model(weights: Any, bias: Any, centers: Any, width: float) -> LinearModel:
+    """Make a single model of trained weights, where they are."""
+    model: Any
+    if centers is None:
+        model = LinearModel(len(weights), dtype=weights.dtype)
+    else:
+        model = GaussianKernelModel(centers, width, dtype=weights.dtype)
+    model.to_device(device_of(weights).name)
+    model.W.array[...], model.b.array[...] = weights[:, None], bias
+    return model

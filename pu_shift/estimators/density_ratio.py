@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn import get_config
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import one_of, shown
-from pu_shift._grids import RATIO_LAMS, WIDTH_FACTORS
 from pu_shift._seeds import Seed, child
 from pu_shift.bigdata import in_blocks, is_dask
 from pu_shift.device import device_of, to_numpy
@@ -27,20 +24,19 @@ from pu_shift.estimation.test_prior import (
     to_unit_interval,
 )
 from pu_shift.estimators.base import PUClassifier, validated
+from pu_shift.estimators.ratio_options import check_fit_params, kernel_ratio
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.average import (
     KERNELS,
     RatioAverage,
     check_candidates,
     check_streams,
-    default_centers,
     fit_average,
     for_sparse,
     lets_gaps_in,
     takes,
 )
 from pu_shift.ratios.kernels import at_most
-from pu_shift.ratios.ulsif import KLIEP, ULSIF, GridEdgeWarning
 
 # Rows of P, and of U, whose held-out ratios the estimate of π′ rests on at most.
 MAX_HELD_OUT_ROWS = 100_000
@@ -75,7 +71,7 @@ class DensityRatioClassifier(PUClassifier):
         - ``'ulsif'`` or ``'kliep'``, as published, on the features as they are;
         - a scikit-learn classifier with ``predict_proba``, which is trained to tell P from U:
           the ratio is n_u/n_p times its odds, calibrated on held-out rows. It gets X as an
-          array; missing values are let through if it takes them, and ``prior`` is given;
+          array; missing values are passed on if it accepts them, and ``prior`` is given;
         - ``'linear'`` or ``'nystroem'`` (logistic regression on the features, or on Gaussian
           kernels of them), ``'boosting'`` (boosted trees);
         - a sequence of names and classifiers: their average, weighted as in
@@ -100,7 +96,7 @@ class DensityRatioClassifier(PUClassifier):
     n_folds
         Number of folds, at most as many as the smaller sample has rows.
     pos_label
-        The label that marks positives in ``fit``; ``None`` takes the greater one.
+        The label of positives in ``fit``; ``None`` takes the greater one.
     n_jobs
         Candidates and folds that are fitted at a time, as everywhere in scikit-learn.
     gpu
@@ -194,7 +190,7 @@ class DensityRatioClassifier(PUClassifier):
     def _fit(self, X_p: Any, X_u: Any, fit_params: dict[str, Any]) -> None:
         one_of("direction", self.direction, DIRECTIONS)
         candidates = self._candidates(issparse(X_p))
-        _check_fit_params(candidates, fit_params)
+        check_fit_params(candidates, fit_params)
         streamed = in_blocks(X_p, X_u)
         if streamed:
             check_streams(candidates)
@@ -210,7 +206,7 @@ class DensityRatioClassifier(PUClassifier):
             (name,) = candidates
             with device.use():
                 P, U = (X_p, X_u) if streamed else device.send((X_p, X_u))
-                ratio = self._kernel_ratio(name, P, U, seed)
+                ratio = kernel_ratio(self, name, P, U, n_folds, seed)
                 sums = self._held_out_sums(ratio, P, U, child(seed, 8))
             score = float(ratio.scores.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
@@ -236,7 +232,7 @@ class DensityRatioClassifier(PUClassifier):
             del self.test_prior_
 
     def _held_out_sums(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> np.ndarray:
-        """Sum over P and U, by ratios of the same width and λ that do not know the row."""
+        """Sum over P and U, by ratios of the same width and λ that were fitted without the row."""
         step = 1 if self.direction == "p/u" else -1
         X_p, X_u = (
             at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
@@ -255,7 +251,7 @@ class DensityRatioClassifier(PUClassifier):
 
     def _settled(self, X: Any) -> Any:
         settled = copy.copy(self)
-        # Predictions do not need them, and what is sent to workers should be small.
+        # Predictions do not need them, and workers receive a copy.
         settled.held_out_ = settled.cross_fit_ = None
         if self.test_prior == "estimate":
             self.test_prior_ = estimate_from_sums(self, test_sums(self, X))
@@ -329,36 +325,6 @@ class DensityRatioClassifier(PUClassifier):
                     )
         return for_sparse(candidates, self.estimator) if sparse else candidates
 
-    def _kernel_ratio(self, name: str, X_p: Any, X_u: Any, seed: Seed) -> Any:
-        """Fit uLSIF or KLIEP as published, where the samples are."""
-        numerator, denominator = (X_p, X_u) if self.direction == "p/u" else (X_u, X_p)
-        n_centers = self.n_centers
-        if n_centers is None:
-            n_centers = default_centers(X_p.shape[0] + X_u.shape[0])
-        options: dict[str, Any] = {
-            "widths": self.widths,
-            "width_factors": WIDTH_FACTORS if self.width_factors is None else self.width_factors,
-            "n_folds": self._n_folds(X_p, X_u),
-            "seed": seed,
-        }
-        with warnings.catch_warnings():
-            if self.widths is None and self.width_factors is None and self.lams is None:
-                warnings.simplefilter("ignore", GridEdgeWarning)
-            if name == "kliep":
-                # Its centres are rows of the numerator.
-                n_centers = min(n_centers, numerator.shape[0])
-                return KLIEP(numerator, denominator, n_centers=n_centers, **options)
-            return ULSIF(
-                numerator,
-                denominator,
-                n_centers=n_centers,
-                lams=RATIO_LAMS if self.lams is None else self.lams,
-                basis=self.basis,
-                selection=self.selection,
-                clip_coefficients=self.clip_coefficients,
-                **options,
-            )
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.allow_nan = self._takes()
@@ -378,7 +344,7 @@ class DensityRatioClassifier(PUClassifier):
 
     @property
     def _inputs(self) -> tuple[bool, ...]:
-        """Tags for sparse rows and missing values, and whether these are let through."""
+        """Tags for sparse rows and missing values, and whether these are passed on."""
         estimator, found = getattr(self, "_inputs_of", (None, ()))
         if found and estimator is self.estimator:  # checked by fit
             return found
@@ -510,21 +476,3 @@ class DensityRatioClassifier(PUClassifier):
 
     def _predict_columns(self, X: Any, conditions: Sequence[Condition]) -> np.ndarray:
         return self.predict_many(X, conditions).T
-
-
-def _check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, Any]) -> None:
-    """Refuse parameters that a candidate's fit does not take, before the work."""
-    routed = get_config().get("enable_metadata_routing", False)
-    for name in fit_params:
-        for candidate, item in candidates.items():
-            nested = hasattr(item, "steps") and ("__" in name or routed)
-            if isinstance(item, str) or not (nested or has_fit_parameter(item, name)):
-                hint = f": name the step, as in step__{name}" if hasattr(item, "steps") else ""
-                raise ValueError(f"{name} is no parameter of fit of estimator={candidate!r}{hint}")
-        if name.endswith("sample_weight"):
-            for part in fit_params[name]:
-                if not (np.isfinite(part).all() and part.min() >= 0.0 and part.max() > 0.0):
-                    raise ValueError(
-                        f"{name} must be finite and not negative, and leave rows of both classes, "
-                        "P and U, some weight"
-                    )

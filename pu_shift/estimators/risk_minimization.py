@@ -6,11 +6,9 @@ import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,50 +17,32 @@ from pu_shift._checks import one_of
 from pu_shift._grids import RISK_LAMS, RISK_WIDTH_FACTORS, assign_folds, check_grid
 from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import fit_scaler
-from pu_shift.device import array_module, device_of, to_numpy
+from pu_shift.device import array_module, to_numpy
 from pu_shift.estimators.base import PUClassifier, validated
-from pu_shift.estimators.cross_validation import cross_validate
+from pu_shift.estimators.cross_validation import Fitted, best_models, late_share
+from pu_shift.estimators.held_out import PlattSlope, zero_one_risk
 from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
 from pu_shift.priors import Condition
-from pu_shift.ratios.kernels import (
-    check_scale,
-    choose_centers,
-    kernel_from_distances,
-    median_distance,
-    squared_distances,
-)
+from pu_shift.ratios.kernels import check_scale, choose_centers, median_distance
 from pu_shift.ratios.ulsif import BASES, ULSIF, GridEdgeWarning
-from pu_shift.risks import CORRECTIONS, Risk, risk_weights
+from pu_shift.risks import CORRECTIONS, Risk
 from pu_shift.training import train
 
 # Centres of a kernel model at least, when there are as many as features.
 LEAST_CENTERS = 50
 # λ of the uLSIF that chooses a width.
 WIDTH_LAM = 1e-2
-# Training is called unfinished when more of the risk's fall than this came in its last tenth.
+# Training is unfinished if more than this share of the risk's decrease came in its last tenth.
 LATE = 0.02
 
 
 class NonConvexWarning(UserWarning):
-    """The unbiased risk of this condition is not convex: training may run away from it."""
+    """The unbiased risk of this condition is not convex: training may diverge."""
 
 
 class FallbackWarning(UserWarning):
     """The trained model was no better than a constant on held-out rows."""
-
-
-class _Fitted(NamedTuple):
-    """A trained model, its hyper-parameters, and scores of P and U to calibrate it by.
-
-    ``late`` is the share of the fall of the training risk that came in the last tenth of the steps.
-    """
-
-    model: Any
-    width: float
-    lam: float
-    scores: tuple[np.ndarray, ...]
-    late: float
 
 
 class RiskMinimizationClassifier(PUClassifier):
@@ -75,16 +55,16 @@ class RiskMinimizationClassifier(PUClassifier):
     After ``fit`` the condition is fixed: with other parameters the classifier refuses to predict
     until it is fitted again.
 
-    The minimiser tells the posterior q at π_unif: (1 + g)/2, cut to [0, 1], of the squared and
-    the modified Huber loss, 1/(1 + exp(−g)) of the logistic loss. That of the double hinge is
-    only the sign of q − ½; there q = 1/(1 + exp(−s·g)) with the slope s that minimises the
-    non-negative logistic PU-shift risk of the held-out scores (of the training scores with
-    ``model``).
+    The link of the loss gives the posterior q at π_unif (:meth:`pu_shift.losses.Loss.posterior`):
+    (1 + g)/2, cut to [0, 1], for the squared and the modified Huber loss, 1/(1 + exp(−g)) for the
+    logistic loss. The double hinge determines only the sign of q − ½; there q = 1/(1 + exp(−s·g))
+    with the slope s that minimises the non-negative logistic PU-shift risk of the held-out scores
+    (of the training scores with ``model``).
 
     Parameters
     ----------
     prior, test_prior, alpha, n_folds, pos_label, gpu, random_state
-        As for :class:`DensityRatioClassifier`; ``random_state`` also deals the mini-batches.
+        As for :class:`DensityRatioClassifier`; ``random_state`` also draws the mini-batches.
     loss
         ``'squared'``, ``'double_hinge'``, ``'logistic'`` or ``'modified_huber'``.
     basis
@@ -101,7 +81,7 @@ class RiskMinimizationClassifier(PUClassifier):
     n_centers
         Number of Gaussian centres, drawn from P ∪ U. ``'features'`` takes as many as X has
         features, at least 50: distances between rows of many features are much alike, so that
-        each centre tells little.
+        a single centre says little.
     widths, width_factors, lams
         Candidates, as for :class:`DensityRatioClassifier`; by default widths of 1/4 … 2 of the
         median distance and λ of 0 … 1 (with ``model`` 0).
@@ -126,7 +106,7 @@ class RiskMinimizationClassifier(PUClassifier):
     nn_beta, nn_gamma
         β and γ of the correction, see :func:`pu_shift.risks.nnpu_risk`.
     safe
-        Whether the fit looks after itself. A model whose zero-one risk on held-out rows is not
+        Whether the fit is checked. A model whose zero-one risk on held-out rows is not
         a standard error below that of the best constant, min(π_unif, 1 − π_unif), is replaced
         by the constant, with a :class:`FallbackWarning`. Further warnings are of
         :class:`NonConvexWarning` (an unbiased risk that was asked for, and is not convex),
@@ -294,13 +274,13 @@ class RiskMinimizationClassifier(PUClassifier):
             return X_p, X_u, (None, None)
         return (X_p - mean) / scale, (X_u - mean) / scale, (mean, scale)
 
-    def _keep(self, fitted: _Fitted, condition: Condition, scales: tuple[Any, Any]) -> None:
-        """Make a result of training the classifier's own, or the constant in its place."""
+    def _keep(self, fitted: Fitted, condition: Condition, scales: tuple[Any, Any]) -> None:
+        """Keep a result of training, or the constant in its place."""
         shift = _as_shift(condition)
         self.model_, self.width_, self.lam_, scores, _ = fitted
         self.slope_, self.fallback_ = np.nan, False
         if not get_loss(self.loss).is_proper:
-            self._slope = _PlattSlope(scores, shift)
+            self._slope = PlattSlope(scores, shift)
         if self.safe:
             self._guard(fitted, shift)
         self.prior_, self.condition_, self.loss_ = condition.prior, condition, self.loss
@@ -313,14 +293,14 @@ class RiskMinimizationClassifier(PUClassifier):
 
     @slope_.setter
     def slope_(self, value: float) -> None:
-        self._slope = _PlattSlope()
+        self._slope = PlattSlope()
         self._slope.value = value
 
-    def _guard(self, fitted: _Fitted, shift: Condition) -> None:
-        """Warn of what went wrong in training, and become the constant that would be better."""
-        risk, error = _zero_one_risk(fitted.scores, shift)
+    def _guard(self, fitted: Fitted, shift: Condition) -> None:
+        """Warn of problems in training, and fall back on the constant if it is better."""
+        risk, error = zero_one_risk(fitted.scores, shift)
         constant = min(shift.test_prior, 1.0 - shift.test_prior)
-        # Rounding must not part a model that is the constant from the constant.
+        # Tolerance: a model equal to the constant may differ from it by rounding.
         if risk + error >= constant - 1e-9:
             # A network's scores are of training rows, and it cannot be made a constant.
             self.fallback_ = self.model is None
@@ -343,8 +323,8 @@ class RiskMinimizationClassifier(PUClassifier):
             )
         if fitted.late > LATE:
             warnings.warn(
-                f"{fitted.late:.0%} of the fall of the risk came in the last tenth of n_steps = "
-                f"{self.n_steps}: increase n_steps or learning_rate",
+                f"{fitted.late:.0%} of the decrease of the risk came in the last tenth of "
+                f"n_steps = {self.n_steps}: increase n_steps or learning_rate",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -371,13 +351,13 @@ class RiskMinimizationClassifier(PUClassifier):
 
     def _fit_all(
         self, X_p: Any, X_u: Any, conditions: list[Condition], device: Any, seed: Seed
-    ) -> list[_Fitted]:
+    ) -> list[Fitted]:
         """Train for every condition, on the device; those of one correction in one run."""
         default = RISK_LAMS if self.model is None else 0.0
         lams = check_grid("lams", default if self.lams is None else self.lams, allow_zero=True)
         shifts = [_as_shift(condition) for condition in conditions]
         corrections = [self._correction(shift) for shift in shifts]
-        fitted: dict[int, _Fitted] = {}
+        fitted: dict[int, Fitted] = {}
         dtype = X_p.dtype if self.model is None else np.float32
         X_p, X_u = device.send((X_p.astype(dtype, copy=False), X_u.astype(dtype, copy=False)))
         for correction in dict.fromkeys(corrections):
@@ -408,7 +388,7 @@ class RiskMinimizationClassifier(PUClassifier):
 
     def _fit_basis(
         self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, seed: Seed
-    ) -> list[_Fitted]:
+    ) -> list[Fitted]:
         """Train all conditions, widths, λ and folds, and keep the best of each condition."""
         check_scale(X_p, X_u, linear=self.basis == "linear")
         k = self._n_folds(X_p, X_u)
@@ -423,30 +403,18 @@ class RiskMinimizationClassifier(PUClassifier):
             if n_centers == "features":
                 n_centers = max(LEAST_CENTERS, X_p.shape[1])
             centers = choose_centers(X_p, X_u, n_centers, "both", child(seed, 2))
-            distances = [squared_distances(X, centers) for X in (X_p, X_u)]
             widths = self._widths(X_p, X_u)
             if self.width_rule == "ulsif":
                 ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=k, seed=seed)
                 widths = np.array([ratio.width])
         quadratic = risk.loss.name == "squared" and risk.correction is None
         closed_form = self.solver == "auto" and quadratic
-        best: list[Any] = [(np.inf, None)] * len(risk.conditions)
-        for width in widths:
-            features = [X_p, X_u]
-            if centers is not None:
-                features = [kernel_from_distances(part, width) for part in distances]
-            criterion = None if self.criterion == "surrogate" else "zero_one"
-            options = self._training_options(seed)
-            result = cross_validate(features, folds, risk, lams, criterion, closed_form, **options)
-            for c, place in enumerate(result.risks.argmin(axis=1)):
-                if result.risks[c, place] < best[c][0]:
-                    weights = result.weights[:, c, place, -1]
-                    model = _linear_model(weights, result.biases[c, place, -1:], centers, width)
-                    scores = result.held_out_scores(features, folds, (c, place))
-                    late = _late(result.progress[:, c, place, -1])
-                    fitted = _Fitted(model, float(width), float(lams[place]), scores, late)
-                    best[c] = result.risks[c, place], fitted
-        return [fitted for _, fitted in best]
+        options = {
+            "criterion": None if self.criterion == "surrogate" else "zero_one",
+            "closed_form": closed_form,
+            **self._training_options(seed),
+        }
+        return best_models((X_p, X_u), folds, risk, lams, centers, widths, options)
 
     def _widths(self, X_p: Any, X_u: Any) -> np.ndarray:
         """Return the candidates of the kernel width."""
@@ -458,7 +426,7 @@ class RiskMinimizationClassifier(PUClassifier):
 
     def _fit_network(
         self, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, device: Any, seed: Seed
-    ) -> _Fitted:
+    ) -> Fitted:
         """Train a copy of the network; scores are those of the training rows."""
         if len(lams) > 1:
             raise ValueError(
@@ -472,7 +440,7 @@ class RiskMinimizationClassifier(PUClassifier):
             raise ValueError(f"model must give one score per row, got shape {shape} for one row")
         done = train(model, X_p, X_u, risk, lam=lam, **self._training_options(seed))
         scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
-        return _Fitted(model, np.nan, lam, scores, _late(done.risks))
+        return Fitted(model, np.nan, lam, scores, late_share(done.risks))
 
     def _decide(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
@@ -493,7 +461,7 @@ class RiskMinimizationClassifier(PUClassifier):
         return to_numpy(score_rows(self.model_, self.model_.device.send(X)))
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
-        """Return the posterior at π_unif that the minimiser of the loss tells."""
+        """Return the posterior at π_unif, by the link of the loss."""
         scores = self.decision_function(X).astype(np.float64, copy=False)
         return get_loss(self.loss).posterior(scores, self.slope_), self.condition_.prior_unif
 
@@ -501,55 +469,3 @@ class RiskMinimizationClassifier(PUClassifier):
 def _as_shift(condition: Condition) -> Condition:
     """Return the shift that is equivalent to the condition's shift and cost (Theorem 3)."""
     return Condition(condition.prior, condition.prior_unif)
-
-
-def _late(risks: np.ndarray) -> float:
-    """Share of the fall of the training risk, at the start, 90 % and the end, after 90 %."""
-    if len(risks) == 0:  # nothing was recorded, or trained
-        return 0.0
-    before, fall = risks[-2] if len(risks) > 1 else risks[-1], float(risks[0] - risks[-1])
-    return float(before - risks[-1]) / fall if fall > 0.0 else 0.0
-
-
-def _zero_one_risk(scores: Sequence[np.ndarray], shift: Condition) -> tuple[float, float]:
-    """Return the PU-shift risk with the zero-one loss, and its standard error."""
-    scores_p, scores_u = scores
-    prior, positive, negative = (float(part[0]) for part in risk_weights(shift, "pu-shift"))
-    of_p = np.where(scores_p > 0.0, -negative * prior, positive)
-    of_u = np.where(scores_u > 0.0, negative, 0.0)
-    variance = of_p.var() / len(of_p) + of_u.var() / len(of_u)
-    return float(of_p.mean() + of_u.mean()), float(variance**0.5)
-
-
-def _linear_model(weights: Any, bias: Any, centers: Any, width: float) -> LinearModel:
-    """Make a single model of trained weights, where they are."""
-    model: Any
-    if centers is None:
-        model = LinearModel(len(weights), dtype=weights.dtype)
-    else:
-        model = GaussianKernelModel(centers, width, dtype=weights.dtype)
-    model.to_device(device_of(weights).name)
-    model.W.array[...], model.b.array[...] = weights[:, None], bias
-    return model
-
-
-class _PlattSlope:
-    """Scale of held-out scores whose logistic nnPU-shift risk is least, fitted on first use."""
-
-    def __init__(self, scores: Sequence[np.ndarray] = (), shift: Condition | None = None) -> None:
-        self.scores, self.shift = scores, shift
-
-    @cached_property
-    def value(self) -> float:
-        scores_p, scores_u = (part.astype(np.float64) for part in self.scores)
-        risk = Risk(self.shift, "logistic", "pu-shift", "max")
-
-        def risk_at(log_slope: float) -> float:
-            slope = np.exp(log_slope)
-            return float(risk(slope * scores_p, slope * scores_u).array)
-
-        return float(np.exp(minimize_scalar(risk_at, bounds=(-5.0, 5.0), method="bounded").x))
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The scores, one for each training row, do not go into a pickle.
-        return {"value": self.value}

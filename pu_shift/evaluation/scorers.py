@@ -36,9 +36,9 @@ class PURiskScorer:
     Notes
     -----
     A search over ``prior`` stops with a ``TypeError``, whatever condition is given, as does one
-    over ``test_prior`` or ``alpha`` without it: the risk takes π as known and tells nothing about
+    over ``test_prior`` or ``alpha`` without it: the risk takes π as known and says nothing about
     it. Take :func:`pu_shift.estimate_prior`, or ``prior=None``, which calls it. A search whose
-    candidates are whole classifiers with priors of their own cannot be told from a legal one.
+    candidates are whole classifiers with priors of their own cannot be recognised.
 
     Examples
     --------
@@ -105,10 +105,10 @@ class PURiskScorer:
 
 
 class _Uncomparable(float):
-    """A score that is no use to a search.
+    """A score that stops a search.
 
-    Errors of a scorer become NaN there (``error_score``), and the search goes on to an arbitrary
-    choice. Reading the number out of what a scorer returned is past that: it can stop the search.
+    A search turns errors of a scorer into NaN (``error_score``) and makes an arbitrary choice. An
+    error raised while it reads the returned number is not caught.
     """
 
     reason: str
@@ -130,7 +130,7 @@ def _why_not_to_search(names: set[str], condition: Condition | None) -> str | No
     """Say why candidates that differ in these parameters cannot be compared, if they cannot."""
     if "prior" in names:
         return (
-            "prior cannot be searched by a PU risk, which takes it as known and tells nothing "
+            "prior cannot be searched by a PU risk, which takes it as known and says nothing "
             "about it: use estimate_prior, or prior=None in the classifier"
         )
     if names and condition is None:
@@ -161,13 +161,13 @@ def _condition_of(estimator: Any) -> Condition:
 def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition) -> np.ndarray:
     """Scores on the scale of the loss.
 
-    Those of an estimator that was trained by the loss are; of others the posterior is turned into
-    the score that minimises the loss.
+    Scores of an estimator that was trained by the loss are on it; otherwise the posterior is
+    turned into the score that minimises the loss.
     """
     trained_by_it = getattr(last, "loss", None) == loss
     if hasattr(estimator, "decision_function") and (loss == "zero_one" or trained_by_it):
         return np.asarray(estimator.decision_function(X), dtype=np.float64)
-    # Kept off 0 and 1, where the logistic loss is infinite.
+    # The logistic loss is infinite at posteriors of 0 and 1.
     posterior = np.clip(estimator.predict_proba(X)[:, 1], 1e-6, 1.0 - 1e-6)
     posterior = shift_posterior(posterior, condition.test_prior, condition.prior_unif)
     return get_loss(loss).margin(posterior)

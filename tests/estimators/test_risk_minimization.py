@@ -17,9 +17,9 @@ from pu_shift._chainer import chainer
 from pu_shift.estimators import (
     FallbackWarning,
     NonConvexWarning,
-    risk_minimization,
+    held_out,
 )
-from pu_shift.estimators.risk_minimization import _zero_one_risk
+from pu_shift.estimators.held_out import zero_one_risk
 from pu_shift.evaluation.scorers import PURiskScorer
 from pu_shift.files.models import load_model, save_model
 from pu_shift.losses import LOSSES, Loss, surrogates
@@ -340,7 +340,7 @@ def test_the_zero_one_risk_and_its_error_are_those_of_many_draws():
         scores_p = mixture(100, 1.0, rng)[0][:, 0]
         y = np.where(rng.random(400) < 0.3, 1, -1)
         scores_u = rng.normal(size=400) + y
-        draws.append(_zero_one_risk((scores_p, scores_u), condition))
+        draws.append(zero_one_risk((scores_p, scores_u), condition))
     risks, errors = np.transpose(draws)
     truth = norm.cdf(-1.0)  # both kinds of error
     assert risks.mean() == pytest.approx(truth, abs=0.01)
@@ -400,7 +400,7 @@ def test_the_slope_of_probabilities_is_fitted_when_they_are_first_asked_for(monk
         fits.append(1)
         return minimize_scalar(*arguments, **options)
 
-    monkeypatch.setattr(risk_minimization, "minimize_scalar", counted)
+    monkeypatch.setattr(held_out, "minimize_scalar", counted)
     options = {"loss": "double_hinge", "safe": False, "random_state": 0, **FAST}
     classifier, other = (
         RiskMinimizationClassifier(PRIOR, **options).fit_pu(X_P, X_U) for _ in range(2)

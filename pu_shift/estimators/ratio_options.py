@@ -1,0 +1,71 @@
+"""How the options of a density-ratio classifier reach the estimator of the ratio."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils.validation import has_fit_parameter
+
+from pu_shift._grids import RATIO_LAMS, WIDTH_FACTORS
+from pu_shift._seeds import Seed
+from pu_shift.ratios.average import default_centers
+from pu_shift.ratios.ulsif import KLIEP, ULSIF, GridEdgeWarning
+
+
+def check_fit_params(candidates: Mapping[str, Any], fit_params: Mapping[str, Any]) -> None:
+    """Refuse parameters that a candidate's fit does not take, before the work."""
+    routed = get_config().get("enable_metadata_routing", False)
+    for name in fit_params:
+        for candidate, item in candidates.items():
+            nested = hasattr(item, "steps") and ("__" in name or routed)
+            if isinstance(item, str) or not (nested or has_fit_parameter(item, name)):
+                hint = f": name the step, as in step__{name}" if hasattr(item, "steps") else ""
+                raise ValueError(f"{name} is no parameter of fit of estimator={candidate!r}{hint}")
+        if name.endswith("sample_weight"):
+            for part in fit_params[name]:
+                if not (np.isfinite(part).all() and part.min() >= 0.0 and part.max() > 0.0):
+                    raise ValueError(
+                        f"{name} must be finite and not negative, and leave rows of both classes, "
+                        "P and U, some weight"
+                    )
+
+
+def kernel_ratio(classifier: Any, name: str, X_p: Any, X_u: Any, n_folds: int, seed: Seed) -> Any:
+    """Fit uLSIF or KLIEP as published, with a classifier's options, where the samples are."""
+    numerator, denominator = (X_p, X_u) if classifier.direction == "p/u" else (X_u, X_p)
+    n_centers = classifier.n_centers
+    if n_centers is None:
+        n_centers = default_centers(X_p.shape[0] + X_u.shape[0])
+    options: dict[str, Any] = {
+        "widths": classifier.widths,
+        "width_factors": WIDTH_FACTORS
+        if classifier.width_factors is None
+        else classifier.width_factors,
+        "n_folds": n_folds,
+        "seed": seed,
+    }
+    with warnings.catch_warnings():
+        if (
+            classifier.widths is None
+            and classifier.width_factors is None
+            and classifier.lams is None
+        ):
+            warnings.simplefilter("ignore", GridEdgeWarning)
+        if name == "kliep":
+            # Its centres are rows of the numerator.
+            n_centers = min(n_centers, numerator.shape[0])
+            return KLIEP(numerator, denominator, n_centers=n_centers, **options)
+        return ULSIF(
+            numerator,
+            denominator,
+            n_centers=n_centers,
+            lams=RATIO_LAMS if classifier.lams is None else classifier.lams,
+            basis=classifier.basis,
+            selection=classifier.selection,
+            clip_coefficients=classifier.clip_coefficients,
+            **options,
+        )
