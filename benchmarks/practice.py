@@ -33,7 +33,7 @@ from pu_shift import Condition, DensityRatioClassifier, RiskMinimizationClassifi
 from pu_shift.data import NAMES
 from pu_shift.data import load as load_dataset
 from pu_shift.priors import shift_posterior
-from pu_shift.ratios.average import odds_ratio
+from pu_shift.ratios.odds import odds_ratio
 
 HERE = Path(__file__).resolve().parent
 SHIFTS = ((0.3, 0.3), (0.3, 0.7), (0.5, 0.2), (0.5, 0.8), (0.7, 0.3))

@@ -25,13 +25,12 @@ from pu_shift._checks import finite, open_unit
 from pu_shift.data.sampling import Draw
 from pu_shift.device import get_device
 from pu_shift.paper.figures import literal, method_colour, method_dash, png
-from pu_shift.paper.methods import fit_method
-from pu_shift.paper.runner import RunOptions, draw_set, open_dataset
+from pu_shift.paper.protocol import fit_method
+from pu_shift.paper.runner import RunOptions, draw_set, in_parallel, open_dataset
 from pu_shift.paper.scripts import ending, find_data, messages, problems, progress, script_parser
 from pu_shift.paper.settings import DATASETS, METHODS
 from pu_shift.paper.store import Columns, TrialStore, count, text, write_atomic
 from pu_shift.paper.tables import coverage, csv_table, markdown
-from pu_shift.paper.workers import in_parallel
 
 Rows = list[dict[str, Any]]
 

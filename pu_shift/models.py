@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import positive, positive_int, shown
+from pu_shift._checks import one_of, positive, positive_int, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.device import on_device, to_numpy
 from pu_shift.ratios.kernels import as_rows, gaussian_kernel, row_chunks
@@ -195,13 +196,51 @@ def scores_of(model: chainer.Link, rows: Any) -> chainer.Variable:
     return scores
 
 
-def state_of(model: chainer.Link) -> dict[str, np.ndarray]:
-    """Return the parameters and persistent values of a link by name, on the host."""
+def sizes_of(model: Any) -> dict[str, int]:
+    """Return the arguments that make a network like this one."""
+    if type(model) is not MLP:
+        raise ValueError(
+            f"model must be a pu_shift.MLP to be saved without code, got {type(model).__name__}"
+        )
+    return {name: getattr(model, name) for name in ("n_features", "n_units", "n_hidden")}
+
+
+def link_to_state(model: chainer.Link) -> dict[str, Any]:
+    """Return the kind of a link, and its parameters and persistent values on the host."""
     serializer = chainer.serializers.DictionarySerializer()
     serializer.save(model)
-    return {name: to_numpy(value) for name, value in serializer.target.items()}
+    values = {name: np.asarray(to_numpy(value)) for name, value in serializer.target.items()}
+    sizes = None if type(model) in (LinearModel, GaussianKernelModel) else sizes_of(model)
+    return {"kind": type(model).__name__, "sizes": sizes, "values": values}
 
 
-def load_state(model: chainer.Link, state: dict[str, np.ndarray]) -> None:
-    """Give a link what :func:`state_of` returned for one like it."""
-    chainer.serializers.NpzDeserializer(state).load(model)
+def link_from_state(state: Mapping[str, Any]) -> Any:
+    """Return the link of a state, if its values have the shapes that they should have."""
+    kind = one_of("kind", state["kind"], ("LinearModel", "GaussianKernelModel", "MLP"))
+    values = state["values"]
+    model: Any
+    if kind == "MLP":
+        model = _network(state["sizes"], values)
+    elif kind == "LinearModel":
+        model = LinearModel(len(values["W"]), dtype=values["W"].dtype)
+    else:
+        width = positive("width", values["width"])
+        model = GaussianKernelModel(values["centers"], width, dtype=values["W"].dtype)
+    expected = link_to_state(model)["values"]
+    if {name: np.shape(value) for name, value in values.items()} != {
+        name: np.shape(value) for name, value in expected.items()
+    }:
+        raise ValueError(f"values must be those of a {kind}")
+    chainer.serializers.NpzDeserializer(values).load(model)
+    return model
+
+
+def _network(sizes: Mapping[str, int], values: Mapping[str, Any]) -> MLP:
+    """Make a network, if its weights are there: any size can be asked for."""
+    n_features, n_units, n_hidden = (
+        positive_int(name, sizes[name]) for name in ("n_features", "n_units", "n_hidden")
+    )
+    needed = n_units * (n_features + n_units * (n_hidden - 1))
+    if needed > sum(np.size(value) for value in values.values()) or n_hidden > len(values):
+        raise ValueError("the network is larger than its arrays")
+    return MLP(n_features, n_units, n_hidden)

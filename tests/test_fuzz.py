@@ -246,17 +246,16 @@ def test_no_csv_file_breaks_the_command(choice, tmp_path, capsys):
         max_leaves=8,
     ),
     field=st.sampled_from(
-        ["params", "fitted", "classes", "prior", "n_features", "feature_names", "scaler"]
+        ["kind", "params", "classes", "prior", "n_features", "direction", "ratio", "ratio_sums"]
     ),
 )
 def test_no_header_breaks_the_loader(model, header, field, tmp_path):
     """A file that is whole but forged: its header says anything."""
     with np.load(io.BytesIO(model)) as content:
         arrays = dict(content)
-    fields = json.loads(arrays["header"].tobytes())
-    fields[field] = header
-    fields["version"] = 1
-    del fields["digest"]
+    fields = json.loads(arrays.pop("header").tobytes())
+    fields["state"]["steps"][-1][field] = header
+    fields["digest"] = models._digest(fields, arrays)
     arrays["header"] = np.frombuffer(json.dumps(fields).encode(), dtype=np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import pu_shift
 
@@ -68,13 +69,15 @@ def predictions_of_a_file(folder: Path) -> list[str]:
     from pu_shift.cli import main
     from pu_shift.files.models import save_model
 
-    positives, unlabelled = samples()
+    positives, unlabelled = (pd.DataFrame(rows, columns=["a", "b"]) for rows in samples())
     classifier = pu_shift.DensityRatioClassifier(0.4, estimator="ulsif")
     classifier.fit_pu(positives, unlabelled)
     save_model(folder / "model.npz", classifier)
-    np.savetxt(folder / "rows.csv", unlabelled, delimiter=",", header="a,b", comments="")
+    unlabelled.to_csv(folder / "rows.csv", index=False)
     files = [str(folder / name) for name in ("model.npz", "rows.csv", "out.csv")]
-    return modules_called(lambda: main(["predict", *files[:2], "--out", files[2]]))
+    modules = modules_called(lambda: main(["predict", *files[:2], "--out", files[2]]))
+    assert (folder / "out.csv").exists()
+    return modules
 
 
 def fit_and_predict(_: Path) -> list[str]:
@@ -85,7 +88,7 @@ def fit_and_predict(_: Path) -> list[str]:
 
 
 # Each way, and how many modules it may lead through.
-WALKS = {number_of_a_table: 20, predictions_of_a_file: 11, fit_and_predict: 9}
+WALKS = {number_of_a_table: 32, predictions_of_a_file: 24, fit_and_predict: 18}
 
 
 def walk(way: Callable[[Path], list[str]]) -> list[str]:

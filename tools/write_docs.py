@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))
+sys.path[:0] = [str(ROOT / "experiments"), str(ROOT)]
 
 from robustness import TEST_PRIOR
 
@@ -27,10 +27,12 @@ from pu_shift.paper.protocol import protocol_markdown
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES
 from pu_shift.paper.tables import text_diff, text_table
 from pu_shift.report.results import Results, headlines, read_results
+from tests.test_layers import LAYERS, MODULES, room, summary
 
 REFERENCE = ROOT / "results" / "reference"
 FILLED = (
     "README.md",
+    "CONTRIBUTING.md",
     "docs/REPRODUCTION.md",
     "docs/SPEED.md",
     "docs/which_method.md",
@@ -276,6 +278,18 @@ def short_list_block() -> str:
     return markdown(head, rows)
 
 
+def map_block() -> str:
+    """Return the modules by layer, with what each says of itself."""
+    rows = []
+    for layer, rooms in LAYERS.items():
+        inside = [module for name in rooms for module in MODULES if room(module) == name]
+        for number, module in enumerate(inside):
+            path = module.replace("/__init__", "/")
+            says = summary(module).replace("``", "`")
+            rows.append(["" if number else f"**{layer}**", f"`{path}`", says])
+    return markdown(["layer", "module", "what it is for"], rows)
+
+
 def from_benchmarks(module: str) -> Any:
     """Import a module of benchmarks/."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -307,6 +321,7 @@ def rendered(name: str) -> str:
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
+    "map": map_block,
     "seen": seen_block,
     "headline": headline_block,
     "short_headline": short_headline_block,

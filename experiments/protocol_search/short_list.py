@@ -30,11 +30,10 @@ from threadpoolctl import threadpool_limits
 from pu_shift.data.sampling import Draw
 from pu_shift.paper.compare import compare, headline, load_paper_table, summarize
 from pu_shift.paper.protocol import Protocol
-from pu_shift.paper.runner import RunOptions, Task, draw_set, open_dataset, plan
+from pu_shift.paper.runner import RunOptions, Task, draw_set, in_parallel, open_dataset, plan
 from pu_shift.paper.scripts import ending
 from pu_shift.paper.settings import DATASETS, GUIDES, KER_METHODS, TABLES, TRIALS
 from pu_shift.paper.store import write_atomic
-from pu_shift.paper.workers import in_parallel
 from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.ulsif import ULSIF
 

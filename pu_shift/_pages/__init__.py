@@ -17,9 +17,12 @@ def render_page(template: Path, **parts: Any) -> str:
     In it ``asset(name)`` puts in a file of the template's folder, or of the shared ones, as it is.
     """
     folders = [template.parent, SHARED]
-    options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(
-        loader=FileSystemLoader(folders), undefined=StrictUndefined, **options
+        loader=FileSystemLoader(folders),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     # JSON knows no NaN, and the order of a page's data is that of the code.
     environment.policies["json.dumps_kwargs"] = {

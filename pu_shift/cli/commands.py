@@ -55,7 +55,8 @@ COMMANDS: dict[str, Any] = {
 
 def run_command(argv: Sequence[str] | None) -> int:
     """Do what the arguments ask for and return the exit status, or exit with its own."""
-    options = _parser().parse_args(argv)
+    arguments = sys.argv[1:] if argv is None else argv
+    options = _parser(arguments).parse_args(arguments)
 
     def show_warning(message: Any, *_: Any) -> None:
         print(f"warning: {_in_own_words(message, options.parser)}", file=sys.stderr)
@@ -95,13 +96,14 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {one_line(message)}; see '{self.prog} --help'\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = _Parser(prog="pu-shift", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"pu-shift {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         added = commands.add_parser(name, formatter_class=raw, **command.TEXTS)
-        command.add_options(added)
+        if name in arguments:  # the options of the others are not looked at
+            command.add_options(added)
         added.set_defaults(run=command.run, parser=added)
     return parser

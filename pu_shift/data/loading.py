@@ -216,13 +216,7 @@ def _set_aside(paths: Iterable[Path], folder: Path) -> None:
 def _parse(copy: Copy) -> tuple[np.ndarray, np.ndarray]:
     layout = copy.layout
     contents = (parsers.read_content(path, member, layout.sample) for path, member in copy.parts)
-    if layout.format == "idx":
-        arrays = [parsers.parse_idx(content) for content in contents]
-        tables = [(image.reshape(len(image), -1), y) for image, y in zip(arrays[::2], arrays[1::2])]
-    elif layout.format == "libsvm":
-        tables = [parsers.parse_libsvm(content, copy.spec.shape[1]) for content in contents]
-    else:
-        tables = [parsers.parse_table(content, layout.label) for content in contents]
+    tables = parsers.FORMATS[layout.format](contents, copy.spec.shape[1], layout.label)
     X, labels = (np.concatenate(arrays) for arrays in zip(*tables))
     return np.ascontiguousarray(X, "<f4"), parsers.to_signs(
         labels, layout.positive, layout.negative

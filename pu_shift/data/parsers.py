@@ -7,7 +7,7 @@ import math
 import random
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +18,7 @@ from pu_shift.data.dataset import DataError, show
 from pu_shift.files.tables import Table, is_number
 from pu_shift.files.unpacking import decompressed, may_unpack, reading
 
+Labelled = tuple[np.ndarray, np.ndarray]
 SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
 MAX_BYTES = 256 << 20
 """No file of the six datasets is larger."""
@@ -204,6 +205,21 @@ def parse_idx(content: bytes) -> np.ndarray:
     if len(content) != expected:
         raise DataError(f"expected {expected:,} bytes, found {len(content):,}")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+
+
+def _images(contents: Iterable[bytes]) -> list[Labelled]:
+    """Read files of images and of their labels by turns."""
+    arrays = [parse_idx(content) for content in contents]
+    return [(image.reshape(len(image), -1), y) for image, y in zip(arrays[::2], arrays[1::2])]
+
+
+# Each takes the contents of the files, the number of features and the place of the label, and
+# returns features and labels of each part. A new format is a function and a line here.
+FORMATS: dict[str, Callable[[Iterable[bytes], int, int | str], list[Labelled]]] = {
+    "idx": lambda contents, features, label: _images(contents),
+    "libsvm": lambda contents, features, label: [parse_libsvm(c, features) for c in contents],
+    "table": lambda contents, features, label: [parse_table(c, label) for c in contents],
+}
 
 
 def to_signs(

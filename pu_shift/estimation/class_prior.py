@@ -16,6 +16,7 @@ bound is π itself when no part of the negatives looks like the best positives
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,6 @@ from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import as_rows, at_most, check_scale
 from pu_shift.ratios.ulsif import ULSIF
 
-PRIOR_METHODS = ("auto", "bbe", "roc")
 N_FOLDS = 5
 N_TREES = 150
 # Of BBE: the confidence of its bound, and the authors' factor on it (Garg et al., 2021).
@@ -140,7 +140,7 @@ def estimate_prior(
     >>> round(estimate.prior, 1), estimate.low < 0.3 < estimate.high
     (0.3, True)
     """
-    one_of("method", method, PRIOR_METHODS)
+    one_of("method", method, ("auto", *PRIOR_ESTIMATORS))
     level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
     if is_dask(X_p) or is_dask(X_u):
@@ -154,11 +154,12 @@ def estimate_prior(
     check_scale(X_p, X_u, linear=False)
     X_p, X_u = _scaled(X_p, X_u)
     scores_p, scores_u = cross_fitted_scores(X_p, X_u, child(seed, 1))
-    best_bin = best_bin_prior(scores_p, scores_u)
-    _warn(scores_p, scores_u, best_bin)
     posterior = roc_posterior(scores_p, scores_u)
-    roc = float(posterior @ PRIORS)
-    parts = {"auto": 0.5 * (best_bin + roc), "bbe": best_bin, "roc": roc}
+    parts = {
+        name: estimate(scores_p, scores_u, posterior) for name, estimate in PRIOR_ESTIMATORS.items()
+    }
+    parts = {"auto": 0.5 * (parts["bbe"] + parts["roc"]), **parts}
+    _warn(scores_p, scores_u, parts["bbe"])
     prior = float(np.clip(parts[method], PRIORS[0], PRIORS[-1]))
     tail = 0.5 * (1.0 - level)
     low, high = (float(value) for value in _quantiles(posterior, [tail, 1.0 - tail]))
@@ -211,6 +212,15 @@ def roc_posterior(
         list(SPREADS.values()), len(DISTANCES)
     )
     return weights / weights.sum()
+
+
+# Each is a function of the held-out scores of P and U, and of the weights of `roc_posterior`. A
+# new estimator is a function and a line here.
+PRIOR_ESTIMATORS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], float]] = {
+    "bbe": lambda scores_p, scores_u, posterior: best_bin_prior(scores_p, scores_u),
+    "roc": lambda scores_p, scores_u, posterior: float(posterior @ PRIORS),
+}
+PRIOR_METHODS = ("auto", *PRIOR_ESTIMATORS)
 
 
 def prior_bound(X_p: np.ndarray, X_u: np.ndarray, level: float, seed: Seed) -> float:

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from pu_shift._threads import one_thread
 from pu_shift.device import array_namespace, beside
 from pu_shift.priors import Condition
 from pu_shift.ratios.kernels import row_chunks, take_rows
@@ -77,7 +77,7 @@ class QuadraticRisk:
         c_w, c_b = self.c[..., :-1, None], self.c[..., -1:, None]
         right = c_w - across * (c_b / bias)
         # On a busy machine threads that wait for each other cost more than they gain.
-        with threadpool_limits(1, "blas"):
+        with one_thread():
             values, vectors = xp.linalg.eigh(schur)
         floor = xp.max(xp.abs(values), axis=-1, keepdims=True) * (
             schur.shape[-1] * float(xp.finfo(schur.dtype).eps)

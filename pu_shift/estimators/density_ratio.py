@@ -25,6 +25,7 @@ from pu_shift.estimation.test_prior import (
 )
 from pu_shift.estimators.base import PUClassifier, validated
 from pu_shift.estimators.ratio_options import check_fit_params, kernel_ratio
+from pu_shift.estimators.state import RatioState
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.average import RatioAverage, fit_average
 from pu_shift.ratios.kernels import at_most
@@ -40,7 +41,7 @@ from pu_shift.ratios.registry import (
 MAX_HELD_OUT_ROWS = 100_000
 
 
-class DensityRatioClassifier(PUClassifier):
+class DensityRatioClassifier(RatioState, PUClassifier):
     r"""PU classification by a density ratio: fitted once, decided under any condition.
 
     .. math:: \mathrm{sign}\left[\pi\,\frac{p_\mathrm{p}(x)}{p_\mathrm{u}(x)}

@@ -21,8 +21,13 @@ from pu_shift.device import to_numpy
 from pu_shift.estimators.base import PUClassifier, validated
 from pu_shift.estimators.fitting import Fitted, fit_basis, fit_network
 from pu_shift.estimators.held_out import PlattSlope, zero_one_risk
+from pu_shift.estimators.state import RiskState
 from pu_shift.losses import get_loss, surrogates
-from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
+from pu_shift.models import (
+    GaussianKernelModel,
+    LinearModel,
+    score_rows,
+)
 from pu_shift.priors import Condition
 from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.ulsif import BASES
@@ -40,7 +45,7 @@ class FallbackWarning(UserWarning):
     """The trained model was no better than a constant on held-out rows."""
 
 
-class RiskMinimizationClassifier(PUClassifier):
+class RiskMinimizationClassifier(RiskState, PUClassifier):
     r"""PU classification by minimising the PU-shift risk of one condition.
 
     A penalty α and a shift to π′ are trained as the equivalent shift to π_unif (Theorem 3):

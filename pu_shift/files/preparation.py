@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import ArgumentError, positive_int, shown
+from pu_shift._checks import ArgumentError, finite, positive_int, shown
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
@@ -134,6 +134,24 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             numbers[np.isnan(numbers)] = median
             parts.append(numbers[:, None])
         return np.concatenate(parts, axis=1, dtype=np.float64)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file keeps."""
+        check_is_fitted(self, "medians_")
+        return {"medians": self.medians_, "categories": self.categories_}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> TablePreparation:
+        """Return the preparation of a state, with a median or categories for each column."""
+        preparation = cls()
+        preparation.medians_, preparation.categories_ = state["medians"], state["categories"]
+        preparation.n_features_in_ = len(state["medians"])
+        for median, values in zip(preparation.medians_, preparation.categories_, strict=True):
+            if values is None:
+                finite("median", median)
+            elif not values or any(type(value) is not str for value in values):
+                raise ValueError(f"categories must be texts, got {shown(values)}")
+        return preparation
 
     def _name(self, place: int) -> Any:
         names: Sequence[Any] = getattr(self, "feature_names_in_", range(1, self.n_features_in_ + 1))

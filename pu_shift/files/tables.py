@@ -115,22 +115,33 @@ class Table:
             if long.any():
                 row = done + int(long.argmax()) + 1
                 raise DataError(f"expected {width} columns, found more in row {row}")
-            wrong: list[tuple[int, int, Any]] = []
-            values = []
-            for column in columns:
-                numbers, place = _numbers(frame[column], column in categories)
-                values.append(numbers)
-                if place is not None:
-                    wrong.append((place, column, frame[column].iloc[place]))
-            if wrong:
-                place, column, cell = min(wrong, key=lambda found: found[0])
-                raise wrong_cell(done + place + 1, self._names[column], cell)
+            for column in texts:
+                frame[column] = [cell for (cell,) in frame[column]]
+            rows = self._rows(frame, columns, categories, done)
             done += len(frame)
-            kind = object if any(part.dtype == object for part in values) else np.float64
-            rows = np.empty((len(frame), len(values)), dtype=kind)
-            for place, part in enumerate(values):
-                rows[:, place] = part
             yield rows, tuple(frame[column].tolist() for column in texts)
+
+    def _rows(
+        self, frame: Any, columns: Sequence[int], categories: Collection[int], done: int
+    ) -> np.ndarray:
+        """Return columns of a chunk as an array, or say which cell is no number."""
+        chosen = frame[list(columns)]
+        if all(dtype.kind in "biuf" for dtype in chosen.dtypes):
+            return chosen.to_numpy(np.float64)
+        values, wrong = [], []
+        for column in columns:
+            numbers, place = _numbers(frame[column], column in categories)
+            values.append(numbers)
+            if place is not None:
+                wrong.append((place, column))
+        if wrong:
+            place, column = min(wrong, key=lambda found: found[0])
+            raise wrong_cell(done + place + 1, self._names[column], frame[column].iloc[place])
+        mixed = any(part.dtype == object for part in values)
+        rows = np.empty((len(frame), len(values)), dtype=object if mixed else np.float64)
+        for place, part in enumerate(values):
+            rows[:, place] = part
+        return rows
 
     def _frames(
         self, text: _Text, columns: set[int], texts: Sequence[int], chunk_rows: int | None
@@ -152,7 +163,8 @@ class Table:
                 # Without it pandas itself refuses long rows.
                 usecols=sorted({*columns, width}) if len(columns) < width else None,
                 index_col=False,
-                converters=dict.fromkeys(texts, str.strip),
+                # A text alone might be taken for a missing value.
+                converters=dict.fromkeys(texts, lambda cell: (cell.strip(),)),
                 na_values=_NA_VALUES,
                 keep_default_na=False,
                 skipinitialspace=True,
@@ -164,15 +176,24 @@ class Table:
             )
             reader.get_chunk(1)
             while True:
-                most = min(BLOCK_CELLS // width, BLOCK_BYTES // longest)
+                most = min(max(BLOCK_CELLS // width, 100), BLOCK_BYTES // longest)
                 frame = reader.get_chunk(chunk_rows or max(1, most))
                 rows += len(frame)
                 longest, text.since_chunk = 1 + text.total // rows, 0
+                # Short rows are filled up: many of them would take any memory.
+                if not may_unpack(8 * len(columns) * rows, text.total):
+                    raise DataError("has rows with far fewer cells than columns")
                 yield frame
         except (StopIteration, pd.errors.EmptyDataError):
             return
         except pd.errors.ParserError as error:
-            raise DataError(f"is not a table: {one_line(error)}") from None
+            found = re.search(r"fields in line (\d+), saw (\d+)", str(error))
+            if found is None:
+                raise DataError(f"is not a table: {one_line(error)}") from None
+            # The row that is put before the others counts as a line.
+            raise DataError(
+                f"expected {width} columns, found {found[2]} in row {int(found[1]) - 1}"
+            ) from None
         except UnicodeDecodeError as error:
             raise DataError(f"is not text: {one_line(error)}") from None
 
@@ -344,12 +365,7 @@ def read_csv(path: str, names: Sequence[str], categories: Collection[str] = ()) 
         columns, nominal = ([places[name] for name in group] for group in (names, categories))
         if not columns:
             raise DataError("has no column of features")
-        chunks = []
-        for rows, _ in table.chunks(columns, categories=nominal):
-            chunks.append(rows)
-            # Short rows are filled up: many of them would take any memory.
-            if not may_unpack(8 * len(columns) * sum(map(len, chunks)), file.tell()):
-                raise DataError("has rows with far fewer cells than columns")
+        chunks = [rows for rows, _ in table.chunks(columns, categories=nominal)]
         if not chunks:
             raise DataError("has no rows")
         return np.concatenate(chunks)

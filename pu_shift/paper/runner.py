@@ -9,10 +9,13 @@ thread in each, so the results are the same for any number of workers.
 from __future__ import annotations
 
 import hashlib
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,13 +27,12 @@ from threadpoolctl import threadpool_limits
 
 from pu_shift import data
 from pu_shift._checks import distinct, one_of, positive_int
-from pu_shift.bigdata import connected
+from pu_shift.bigdata import ClusterError, connected, results
 from pu_shift.data.registry import lookup
 from pu_shift.data.sampling import draw
 from pu_shift.device import Device, get_device
 from pu_shift.paper.compare import load_paper_table
-from pu_shift.paper.methods import chosen, fit_method, scale_features
-from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.protocol import Protocol, chosen, fit_method, scale_features
 from pu_shift.paper.settings import (
     EXTRA_METHODS,
     METHODS,
@@ -40,7 +42,6 @@ from pu_shift.paper.settings import (
 )
 from pu_shift.paper.store import TrialStore
 from pu_shift.paper.tables import Comparison, write_outputs
-from pu_shift.paper.workers import in_parallel, on_cluster
 
 _KNOWN = {name.lower() for name in data.NAMES}
 Rows = list[dict[str, Any]]
@@ -276,14 +277,14 @@ def run_all(
         }
         tasks = plan(settings.values(), options, _done(settings, stores))
         shared = (options.protocol, options.seed, options.gpu)
-        finished: Iterator[Rows]
+        results: Iterator[Rows]
         if client is None:
             calls = [joblib.delayed(run_task)(task, *shared) for task in tasks]
             # Closed in any case: an interrupt must not leave workers busy.
-            finished = stack.enter_context(closing(in_parallel(calls, options.n_workers)))
+            results = stack.enter_context(closing(in_parallel(calls, options.n_workers)))
         else:
-            finished = on_cluster(run_task, tasks, shared, client)
-        for rows in finished if progress is None else progress(tasks, finished):
+            results = on_cluster(run_task, tasks, shared, client)
+        for rows in results if progress is None else progress(tasks, results):
             for folder, setting in settings.items():
                 stores[folder].append(
                     {"table": setting.number, **row}
@@ -300,13 +301,73 @@ def run_all(
 
 def _done(settings: dict[Path, TableSetting], stores: dict[Path, TrialStore]) -> set[tuple]:
     """Return the trials that every table that wants them has."""
-    finished = {folder: store.done() for folder, store in stores.items()}
+    done = {folder: store.done() for folder, store in stores.items()}
     return {
         key
-        for key in set().union(*finished.values())
+        for key in set().union(*done.values())
         if all(
-            key in finished[folder]
+            key in done[folder]
             for folder, setting in settings.items()
             if Block(*key[: len(Block._fields)]) in setting.blocks
         )
     }
+
+
+class WorkerError(RuntimeError):
+    """Workers died or do not answer; the trials that had finished are kept."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: finished trials are kept, run again to resume")
+
+
+def in_parallel(calls: Sequence[tuple], jobs: int) -> Generator[Any, None, None]:
+    """Yield the results of ``joblib.delayed`` calls as they finish, in whatever order.
+
+    With one job they run here. ``WorkerError`` when a worker died.
+    """
+    if jobs == 1 or len(calls) <= 1:
+        for function, arguments, options in calls:
+            yield function(*arguments, **options)
+        return
+    with warnings.catch_warnings():
+        # joblib warns of the tasks that an interrupt cancels.
+        warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
+        workers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+        try:
+            with _terminal_ignored():
+                results = workers(calls)  # starts the workers
+            yield from results
+        except BrokenExecutor as error:
+            raise WorkerError(f"workers died ({type(error).__name__})") from error
+
+
+@contextmanager
+def _terminal_ignored() -> Iterator[None]:
+    """Ignore a terminal's signals here for a moment, and for good in what is started meanwhile.
+
+    A terminal sends them to the workers too, and each would print its traceback.
+    They inherit that they are ignored, so they are deaf from their first instruction on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python sets handlers in the main thread only
+        return
+    numbers = (signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def on_cluster(
+    function: Callable[..., Any], tasks: Sequence[Any], shared: tuple[Any, ...], client: Any
+) -> Iterator[Any]:
+    """Yield the results of ``function(task, *shared)`` as they finish, in whatever order.
+
+    ``WorkerError`` when the scheduler is lost, or workers die again and again.
+    """
+    try:
+        yield from results(client, function, [(task, *shared) for task in tasks])
+    except ClusterError as error:
+        raise WorkerError(str(error)) from error

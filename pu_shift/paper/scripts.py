@@ -23,10 +23,9 @@ from pu_shift.data import DataError
 from pu_shift.device import DeviceError, usable_gpu
 from pu_shift.paper.compare import Headline, headline
 from pu_shift.paper.protocol import load_protocol
-from pu_shift.paper.runner import RunOptions, Task, gather, run_all
+from pu_shift.paper.runner import RunOptions, Task, WorkerError, gather, run_all
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TRIALS, TableSetting
 from pu_shift.paper.tables import Comparison, covered_cells, text_headline
-from pu_shift.paper.workers import WorkerError
 
 # What --check asks for: the targets of the reproduction.
 LEAST_CONSISTENT, LARGEST_DELTA = 0.75, 1.8

@@ -163,10 +163,14 @@ def read_trials(folder: PathLike) -> pd.DataFrame:
     if not _files_with_trials(folder) and not (folder / "run.json").exists():
         raise StoreError(f"{folder} is not a folder of results: it has no {SETS} and no trials.csv")
     try:
-        stored = [row for _, _, rows in _read_stored(folder, TABLE_COLUMNS) for row in rows]
+        return _assembled(folder, TABLE_COLUMNS)
     except OSError as error:
         raise StoreError(f"cannot read {error.filename}: {error.strerror}") from None
-    return TABLE_COLUMNS.frame({TABLE_COLUMNS.key_of(row): row for row in stored}.values())
+
+
+def _assembled(folder: Path, columns: Columns) -> pd.DataFrame:
+    rows = (row for _, _, rows in _read_stored(folder, columns) for row in rows)
+    return columns.frame({columns.key_of(row): row for row in rows}.values())
 
 
 def _read_stored(
@@ -385,8 +389,10 @@ class TrialStore:
         write_atomic(self.folder / "run.json", run)
 
     def _finish(self, completed: bool) -> None:
-        if self._sets:
-            write_atomic(self.folder / "trials.csv", self.frame().to_csv(index=False))
+        if any((self.folder / SETS).glob("*.json")):
+            # From the files: an interrupt may have come between writing one and counting it.
+            trials = _assembled(self.folder, self._columns).to_csv(index=False)
+            write_atomic(self.folder / "trials.csv", trials)
         self._run["finished"] = _now() if completed else None
         self._run["wall_seconds"] = round(time.monotonic() - self._clock, 3)
         self._write_run()

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from pu_shift._checks import distinct
 from pu_shift._grids import assign_folds
 from pu_shift._seeds import Seed, child
+from pu_shift._threads import one_thread
 from pu_shift.priors import ratio_bounds
 from pu_shift.ratios.base import GridEdgeWarning, Ratio, State, check_shape
 from pu_shift.ratios.calibration import Calibration, least_squares_score, stack_weights
@@ -52,6 +52,7 @@ class RatioAverage(Ratio):
         return sum(
             weight * calibrate(ratio.predict(X))
             for ratio, calibrate, weight in zip(self.ratios, self.calibrations, self.weights)
+            if weight > 0.0
         )
 
     def _state(self) -> State:
@@ -198,7 +199,7 @@ def fit_average(
 
 def _alone(library: str | None, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call with a library, or all of them, on one thread."""
-    with threadpool_limits(1, library):
+    with one_thread(library):
         return function(*arguments)
 
 

@@ -20,11 +20,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from pu_shift._checks import one_of
 from pu_shift._grids import ULSIF_LAMS, WIDTH_FACTORS, Folds, check_grid, deal_folds
 from pu_shift._seeds import Seed, child
+from pu_shift._threads import one_thread
 from pu_shift.device import array_namespace, beside, to_numpy
 from pu_shift.ratios import kernels
 from pu_shift.ratios.base import BasisRatio, check_samples, choose, gaussian_basis
@@ -142,10 +142,11 @@ class ULSIF(BasisRatio):
             if self.selection == "kfold" and len(self.widths_) > 1:
                 self.widths_ = self._narrowed(basis, samples)
         single = len(self.widths_) * len(self.lams_) == 1
-        score = self._k_fold
         if self.selection == "loo" and not single:
-            score = self._leave_one_out
-        self.scores_, h, H = score(basis, samples, self.widths_, 1 if single else self.n_folds)
+            self.scores_, h, H = self._leave_one_out(basis, samples, self.widths_)
+        else:
+            n_folds = 1 if single else self.n_folds
+            self.scores_, h, H = self._k_fold(basis, samples, self.widths_, n_folds)
         grids = {"widths": self.widths_, "lams": self.lams_}
         w, place = (0, 0) if single else choose(self.scores_, grids)
         self.centers_, self.n_features_in_ = basis.centers, int(samples[0].shape[1])
@@ -221,7 +222,7 @@ class ULSIF(BasisRatio):
         return array_namespace(h).matrix_transpose(theta[0, :, :, 0])
 
     def _leave_one_out(
-        self, basis: Basis, samples: Sequence[Any], widths: np.ndarray, _: int
+        self, basis: Basis, samples: Sequence[Any], widths: np.ndarray
     ) -> tuple[np.ndarray, Any, Any]:
         """Exact leave-one-out score of every width and λ: (W, L). Also ĥ and Ĥ of each width."""
         sizes = n_nu, n_de = samples[0].shape[0], samples[1].shape[0]
@@ -314,7 +315,7 @@ def _eigh(H: Any) -> tuple[Any, Any]:
     xp = array_namespace(H)
     # More threads gain little on matrices of this size; on a busy machine, where they wait for
     # each other, 500 × 500 took a hundred times as long.
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         values, vectors = xp.linalg.eigh(H)
     floor = xp.max(values, axis=-1, keepdims=True) * (H.shape[-1] * xp.finfo(H.dtype).eps)
     return xp.where(values > floor, values, floor), vectors

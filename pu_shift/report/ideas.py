@@ -12,8 +12,7 @@ import numpy as np
 from scipy.stats import gaussian_kde
 
 from pu_shift.data.sampling import Draw, draw
-from pu_shift.paper.methods import fit_method
-from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.protocol import Protocol, fit_method
 from pu_shift.paper.runner import open_dataset
 from pu_shift.paper.settings import METHODS
 

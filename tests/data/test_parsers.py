@@ -156,12 +156,12 @@ def test_sparse_arff_text_of_many_attributes_is_rejected():
 
 
 def test_short_rows_under_a_wide_header_take_little_memory():
-    content = b",".join(b"a%d" % i for i in range(60_000)) + b"\n" + b"1\n" * 10_000
+    content = b",".join(b"a%d" % i for i in range(2_000)) + b"\n" + b"1\n" * 10_000
     tracemalloc.start()
     message = one_line(parsers.parse_table, content)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert "in row 1 of column 'a1', found nan" in message
+    assert "has rows with far fewer cells than columns" in message
     assert peak < 64 << 20
 
 
@@ -171,9 +171,9 @@ def test_short_rows_under_a_wide_header_take_little_memory():
         (b"", -1, "found nothing"),
         (b"\xff\xfe\x00", -1, "is not text"),
         (b"a,b\n", -1, "no rows"),
-        (b"1,2,g\n1,2,3,g\n", -1, "expected 3 columns, found 4 in row 2"),
-        (b"a,kind\n1,2,g\n", "kind", "expected 2 columns, found 3"),
-        (b"0\tK\n3a", -1, "in row 2 of column 2, found nan"),
+        (b"1,2,g\n1,2,3,g\n", -1, "expected 3 columns, found more in row 2"),
+        (b"a,kind\n1,2,g\n", "kind", "expected 2 columns, found more in row 1"),
+        (b"0\tK\n3a", -1, "in row 2 of column 1, found '3a'"),
         (b",a,kind\n0,2,g\n", "kind", "has no name for column 1: if it numbers the rows"),
         (b"1,2,g\n1,oops,h\n", -1, "in row 2 of column 2, found 'oops'"),
         (b"a,b,kind\n1,2,g\n1,oops,h\n", "kind", "in row 2 of column 'b', found 'oops'"),

@@ -63,7 +63,7 @@ def test_numbers_alone_stay_as_they_are():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ([["a"], ["b"], ["c"], ["d"]], "X: column 1 has 4 different words, more than 3"),
+        ([["a"], ["b"], ["c"], ["d"]], "X: column 1 has 4 different categories, more than 3"),
         ([[1.0, None], [2.0, np.nan]], "X: column 2 has no values, leave it out"),
         ([], "X must have rows and columns, got shape (0,)"),
         ([1.0, 2.0], "X must have rows and columns, got shape (2,)"),

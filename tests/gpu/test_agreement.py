@@ -31,8 +31,7 @@ from pu_shift.estimators.cross_validation import cross_validate
 from pu_shift.files.models import load_model, save_model
 from pu_shift.losses import LOSSES
 from pu_shift.models import score_rows
-from pu_shift.paper.methods import fit_method
-from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.protocol import Protocol, fit_method
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
 from pu_shift.ratios.kernels import (
     choose_centers,

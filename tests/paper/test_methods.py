@@ -9,8 +9,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from pu_shift import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift._seeds import child
 from pu_shift.data.sampling import Draw
-from pu_shift.paper.methods import chosen, fit_method, scale_features
-from pu_shift.paper.protocol import Protocol
+from pu_shift.paper.protocol import Protocol, chosen, fit_method, scale_features
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
 from pu_shift.priors import alpha_unif
 from pu_shift.ratios.ulsif import ULSIF

@@ -19,13 +19,19 @@ from pu_shift import data
 from pu_shift.data.sampling import draw
 from pu_shift.paper import runner
 from pu_shift.paper.compare import load_paper_table
-from pu_shift.paper.methods import chosen, fit_method
-from pu_shift.paper.protocol import Protocol
-from pu_shift.paper.runner import Label, RunOptions, Task, open_dataset, run_task
+from pu_shift.paper.protocol import Protocol, chosen, fit_method
+from pu_shift.paper.runner import (
+    Label,
+    RunOptions,
+    Task,
+    WorkerError,
+    in_parallel,
+    open_dataset,
+    run_task,
+)
 from pu_shift.paper.settings import CELL, METHODS, TABLES, TRIAL, Block, TableSetting
 from pu_shift.paper.settings import DATASETS as ALL_DATASETS
 from pu_shift.paper.store import StoreError
-from pu_shift.paper.workers import WorkerError, in_parallel
 from tests import stand_ins
 from tests.paper.engine import (
     DATASETS,

@@ -157,13 +157,13 @@ def test_another_run_in_the_folder_is_refused_until_it_may_be_deleted(one_table,
     other = tmp_path / "other.json"
     other.write_text(json.dumps({**FAST, "n_folds": 4}), encoding="utf-8")
     for changes, message in (
-        (["--seed", "5"], "holds another run: its seed is 0, not 5; .*--fresh"),
-        (["--protocol", str(other)], "holds another run: its protocol.n_folds is 3, not 4"),
+        (["--seed", "5"], "holds another run: the seed of .* is 0, not 5; .*--fresh"),
+        (["--protocol", str(other)], "holds another run: the protocol.n_folds of .* is 3, not 4"),
     ):
         assert table_main(1, [*one_table, *changes]) == 2
         assert_one_line(capsys, message)
     assert table_main(2, one_table) == 2
-    assert_one_line(capsys, "holds another run: its table is 1, not 2")
+    assert_one_line(capsys, "holds another run: the table of .* is 1, not 2")
     assert_same_rows(rows(tmp_path / "out"), before)
     assert table_main(1, [*one_table, "--seed", "5", "--fresh", "--quiet"]) == 0
     assert len(rows(tmp_path / "out")) == len(before)

@@ -1,0 +1,25 @@
+"""How many modules one number leads through."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "tools" / "walks.py"
+spec = importlib.util.spec_from_file_location("walks", SCRIPT)
+walks = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(walks)
+
+
+@pytest.mark.parametrize(
+    ("way", "most"), walks.WALKS.items(), ids=lambda x: getattr(x, "__name__", "")
+)
+def test_a_way_leads_through_few_modules(way, most):
+    assert 0 < len(walks.walk(way)) <= most
+
+
+def test_modules_are_counted_when_a_function_of_theirs_is_called():
+    from pu_shift import priors
+
+    assert walks.modules_called(lambda: None) == []
+    assert "priors" in walks.modules_called(lambda: priors.alpha_from_test_prior(0.3, 0.5))
