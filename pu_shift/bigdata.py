@@ -157,18 +157,19 @@ def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
 
     It can be sent to a worker without the package, which could not even read ``function``.
     """
-    from cloudpickle import dumps
+    from cloudpickle import dumps  # type: ignore[import-untyped]
 
     packed, needed = dumps(function), __version__
 
     def call(*arguments: Any, **options: Any) -> Any:
         # A local function travels by its code, and must find all that it needs by itself.
         import pickle
+        from contextlib import suppress
+        from importlib import import_module
 
-        try:
-            from pu_shift._version import __version__ as found
-        except ImportError:
-            found = None
+        found: str | None = None
+        with suppress(ImportError):
+            found = import_module("pu_shift._version").__version__
         if found != needed:
             from distributed import get_worker
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from pu_shift._checks import one_of, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.bigdata import is_dask
-from pu_shift.device import device_of, to_numpy
 from pu_shift.estimation.sensitivity import Sensitivity, decision_sensitivity
 from pu_shift.estimation.test_prior import (
     estimate_from_sums,
@@ -227,9 +226,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
         )
         parts = ratio.held_out(*(X_p, X_u)[::step], self._n_folds(X_p, X_u), seed)[::step]
-        return np.stack(
-            [sums_of(to_unit_interval(to_numpy(part), self.direction)) for part in parts]
-        )
+        return np.stack([sums_of(to_unit_interval(part, self.direction)) for part in parts])
 
     @property
     def _stated_test_prior(self) -> float | None:
@@ -367,10 +364,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         if isinstance(self.ratio_, RatioAverage):
             ratio = self.ratio_(X)
             return ratio if self.direction == "p/u" else 1.0 / ratio
-        # Where it was fitted, whatever the parameter has become.
-        device = device_of(self.ratio_.coefficients_)
-        with device.use():
-            return to_numpy(self.ratio_(device.send(X)))
+        return self.ratio_.predict_numpy(X)
 
     def _decide(self, X: Any) -> np.ndarray:
         ratio = self._ratio_in_use(X)

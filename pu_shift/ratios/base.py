@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 from pu_shift._checks import one_of, positive, shown
 from pu_shift._grids import Folds, check_grid, deal_folds
 from pu_shift._seeds import Seed, child
-from pu_shift.device import array_namespace, beside, to_numpy
+from pu_shift.device import array_namespace, beside, device_of, to_numpy
 from pu_shift.ratios import kernels
 from pu_shift.ratios.kernels import (
     CENTER_SOURCES,
@@ -289,22 +289,31 @@ class BasisRatio(DensityRatio, BaseEstimator):
         """
         return self.expansion_(X)
 
+    def predict_numpy(self, X: np.ndarray) -> np.ndarray:
+        """Return w(x) in NumPy for each row of an array of it, computed where it was fitted."""
+        device = device_of(self.coefficients_)
+        with device.use():
+            return to_numpy(self.predict(device.send(X)))
+
     def held_out(
         self, numerator: Any, denominator: Any, n_folds: int, seed: Seed
-    ) -> tuple[Any, ...]:
+    ) -> tuple[np.ndarray, ...]:
         """Ratios of the rows it was fitted to, by coefficients that do not know the row's fold.
 
-        Width and λ are the chosen ones. Two rows are too few to leave one out.
+        Width and λ are the chosen ones. Two rows are too few to leave one out. The ratios are
+        in NumPy, wherever the rows are.
         """
         samples = numerator, denominator
         if min(rows.shape[0] for rows in samples) < 3:
-            return tuple(map(self, samples))
+            return tuple(to_numpy(self(X)) for X in samples)
         folds = [
             deal_folds(name, rows.shape[0], n_folds, child(seed, k))
             for k, (name, rows) in enumerate(zip(("numerator", "denominator"), samples))
         ]
         coefficients = self._without_folds(samples, folds)
-        return tuple(self._by_fold(*sample, coefficients) for sample in zip(samples, folds))
+        return tuple(
+            to_numpy(self._by_fold(*sample, coefficients)) for sample in zip(samples, folds)
+        )
 
     @abstractmethod
     def _without_folds(self, samples: Sequence[Any], folds: Sequence[Folds]) -> Any:
