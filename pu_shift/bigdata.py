@@ -168,11 +168,11 @@ def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             from pu_shift._version import __version__ as found
         except ImportError:
-            found = None
+            found = ""
         if found != needed:
             from distributed import get_worker
 
-            has = "does not have pu-shift" if found is None else f"has pu-shift {found}"
+            has = "does not have pu-shift" if not found else f"has pu-shift {found}"
             raise ValueError(f"cluster: the worker {get_worker().address} {has}, it needs {needed}")
         return pickle.loads(packed)(*arguments, **options)
 

@@ -156,7 +156,7 @@ def test_predictions_of_dask_data_frames_keep_the_index(samples):
 def test_rows_of_a_generator_of_ones_own(samples):
     """What the documentation shows for rows that come from elsewhere."""
     X_p, X_u = samples
-    parts = np.array_split(pd.DataFrame(X_u, columns=NAMES), 5)
+    parts = [pd.DataFrame(part, columns=NAMES) for part in np.array_split(X_u, 5)]
     lazy = dd.from_map(parts.__getitem__, range(5), meta=parts[0].iloc[:0])
     table = pd.DataFrame(X_p, columns=NAMES)
     found = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(table, lazy)

@@ -67,8 +67,8 @@ def imports(module: str) -> set[str]:
 
 # The rules of the house; what is listed as an exception is to become shorter.
 MOST_AT_THE_TOP, MOST_LINES, MOST_IMPORTS = 18, 480, 12
-LONGER = {"bigdata", "files/models"}
-MORE_IMPORTS = {"estimators/risk_minimization"}
+LONGER: set[str] = set()
+MORE_IMPORTS = {"estimators/density_ratio", "estimators/risk_minimization"}
 
 
 def test_few_modules_and_packages_stand_at_the_top():

@@ -334,13 +334,12 @@ def test_the_package_can_be_imported_where_there_are_no_arguments():
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.3\n", "")
 
 
-def test_prediction_needs_neither_pandas_nor_the_paper(files, model):
-    # scikit-learn imports pandas where it finds it: here nobody does.
+def test_prediction_needs_neither_matplotlib_nor_the_paper(files, model):
     code = """
 import sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name in ("pandas", "matplotlib"):
+        if name == "matplotlib":
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Absent())
 import pu_shift
