@@ -23,6 +23,8 @@ from tests.paper.engine import ROOT, Cluster
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 FIT = "--label labelled --drop id --prior 0.3"
+# Of Dask's own calls of a recent pandas.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
 
 
 @pytest.fixture(scope="module")
