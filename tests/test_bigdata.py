@@ -156,16 +156,11 @@ def test_predictions_of_dask_data_frames_keep_the_index(samples):
 def test_rows_of_a_generator_of_ones_own(samples):
     """What the documentation shows for rows that come from elsewhere."""
     X_p, X_u = samples
-<<<<<<< HEAD
-    parts = [pd.DataFrame(part, columns=NAMES) for part in np.array_split(X_u, 5)]
-    lazy = dd.from_map(parts.__getitem__, range(5), meta=parts[0].iloc[:0])
-=======
 
     def month(number):
         return pd.DataFrame(X_u[140 * number : 140 * (number + 1)], columns=NAMES)
 
     lazy = dd.from_map(month, range(5))
->>>>>>> bigdata-dask
     table = pd.DataFrame(X_p, columns=NAMES)
     found = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(table, lazy)
     expected = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, X_u)
