@@ -33,7 +33,8 @@ PIP_INSTALL = PIP_CONSTRAINT=requirements/build-constraints.txt \
 # The tests that read datasets, and those of the half that works without Chainer.
 USE_DATA := tests/data tests/paper tests/report tests/experiments tests/examples \
 	tests/cli/test_main.py tests/test_fetch_script.py tests/test_paper_tables.py tests/test_reference.py
-RATIO_TESTS := tests/ratios tests/estimation tests/estimators tests/files tests/cli tests/test_bigdata.py \
+RATIO_TESTS := tests/ratios tests/estimation tests/estimators/test_base.py tests/estimators/test_density_ratio.py \
+	tests/evaluation tests/files tests/cli tests/test_bigdata.py \
 	tests/test_device.py tests/test_explorer.py tests/test_losses.py tests/test_plots.py tests/test_priors.py \
 	tests/test_without_chainer.py
 

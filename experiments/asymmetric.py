@@ -62,7 +62,7 @@ def agreement(sample: Draw, X: np.ndarray, options: StudyOptions, alpha: float, 
         ("pu-shift", Condition(prior, test_prior_from_alpha(prior, alpha))),
     ):
         model = LinearModel(X.shape[1])
-        model.to_device(device)
+        model.to_device(device.name)
         train(
             model,
             P,

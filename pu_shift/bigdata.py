@@ -157,23 +157,22 @@ def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
 
     It can be sent to a worker without the package, which could not even read ``function``.
     """
-    from cloudpickle import dumps  # type: ignore[import-untyped]
+    from cloudpickle import dumps
 
     packed, needed = dumps(function), __version__
 
     def call(*arguments: Any, **options: Any) -> Any:
         # A local function travels by its code, and must find all that it needs by itself.
         import pickle
-        from contextlib import suppress
-        from importlib import import_module
 
-        found: str | None = None
-        with suppress(ImportError):
-            found = import_module("pu_shift._version").__version__
+        try:
+            from pu_shift._version import __version__ as found
+        except ImportError:
+            found = ""
         if found != needed:
             from distributed import get_worker
 
-            has = "does not have pu-shift" if found is None else f"has pu-shift {found}"
+            has = "does not have pu-shift" if not found else f"has pu-shift {found}"
             raise ValueError(f"cluster: the worker {get_worker().address} {has}, it needs {needed}")
         return pickle.loads(packed)(*arguments, **options)
 

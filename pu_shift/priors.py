@@ -247,7 +247,7 @@ class Condition:
     >>> Condition(prior=0.3, alpha=1.5)
     Traceback (most recent call last):
     ...
-    ValueError: alpha must lie strictly between 0 and 1, got 1.5
+    pu_shift._checks.ArgumentError: alpha must lie strictly between 0 and 1, got 1.5
     """
 
     prior: float

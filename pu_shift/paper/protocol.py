@@ -51,7 +51,7 @@ class Protocol:
     >>> Protocol(n_folds=1)
     Traceback (most recent call last):
     ...
-    ValueError: n_folds must be an integer >= 2, got 1
+    pu_shift._checks.ArgumentError: n_folds must be an integer >= 2, got 1
     """
 
     n_p: int = _field(500, STATED, "“500 positive patterns” (Datasets)")

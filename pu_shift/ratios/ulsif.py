@@ -84,7 +84,7 @@ class ULSIF(BasisRatio):
     >>> bool(ratio([[1.0]])[0] > 1.0 > ratio([[-2.0]])[0])
     True
     >>> again = ULSIF(widths=ratio.width_, lams=ratio.lam_).fit(X_p, X_u)
-    >>> bool((again.predict(X_u) == ratio.predict(X_u)).all())
+    >>> bool(np.allclose(again.predict(X_u), ratio.predict(X_u)))
     True
     """
 

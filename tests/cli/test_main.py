@@ -334,12 +334,14 @@ def test_the_package_can_be_imported_where_there_are_no_arguments():
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.3\n", "")
 
 
-def test_prediction_needs_neither_matplotlib_nor_the_paper(files, model):
+def test_prediction_of_a_matrix_needs_neither_pandas_nor_the_paper(files, model, tmp_path):
+    np.save(tmp_path / "new.npy", pd.read_csv(files / "new.csv").drop(columns="id").to_numpy())
+    # scikit-learn imports pandas where it finds it: here nobody does.
     code = """
 import sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name == "matplotlib":
+        if name in ("pandas", "matplotlib"):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Absent())
 import pu_shift
@@ -349,7 +351,7 @@ status = main(sys.argv[1:])
 heavy = [name for name in sys.modules if name.startswith(("pu_shift.paper", "pu_shift.report"))]
 sys.exit(heavy or status)
 """
-    command = [sys.executable, "-c", code, "predict", str(model), str(files / "new.csv")]
+    command = [sys.executable, "-c", code, "predict", str(model), str(tmp_path / "new.npy")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 401

@@ -1,6 +1,5 @@
 import importlib.util
 import json
-import os
 import re
 import runpy
 import sys
@@ -163,14 +162,6 @@ def test_what_is_no_run_is_an_error_in_one_line(folder, capsys, content):
     path.write_text(content, encoding="utf-8")
     assert main([str(folder)]) == 2
     assert capsys.readouterr().err == f"error: {path} was not written by pu-shift\n"
-
-
-def test_a_pipe_in_the_place_of_a_run_is_not_waited_for(folder, capsys):
-    path = folder / "table4" / "run.json"
-    path.unlink()
-    os.mkfifo(path)
-    assert main([str(folder)]) == 2
-    assert capsys.readouterr().err == f"error: cannot read {path}: not a regular file\n"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_without_names_rows_are_a_matrix(files):
         ("a.csv", "a,b\n1,1_000\n", "in row 1 of column 'b', found '1_000'"),
         ("a.csv", "a,b\n1," + "1" * 400 + "\n", "in row 1 of column 'b', found inf"),
         ("a.csv", "a;b\n1,5;2\n", "in row 1 of column 'a', found '1,5'"),
-        ("a.csv", 'a,b\n1,2\n3,"4\n' + "x" * 200_000, "is not a table: field larger than"),
+        ("a.csv", 'a,b\n1,2\n3,"4\n' + "x" * 200_000, "is not a table: .*EOF inside string"),
         ("a.csv", "a,b\n1," + "x" * 100_000 + "\n", "found 'x{70,90}…$"),
         ("a.csv", "a,b\n1," + "x" * 5_000_000, "has a line of more than 4,194,304 characters"),
         ("a.csv", ",".join(f"a{i}" for i in range(70_000)), "has 70,000 columns, more than 65,536"),
@@ -209,7 +209,7 @@ def test_a_bomb_takes_little_memory(tmp_path, monkeypatch, suffix, kind):
     path = tmp_path / "a.csv"
     path.write_bytes(pack(BOMBS[kind]))
     tracemalloc.start()
-    with pytest.raises(DataError, match="unpacks to more than|has a line of more|field larger"):
+    with pytest.raises(DataError, match="unpacks to more than|has a line of more"):
         sum(len(block.rows) for block in read_blocks(str(path), ["a", "b"], 2, 5_000))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

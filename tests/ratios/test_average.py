@@ -412,6 +412,6 @@ def test_code_is_not_saved(tmp_path, auto):
     with pytest.raises(ModelFileError, match="^estimator 'boosting' cannot be saved without code"):
         save_model(tmp_path / "model.npz", auto)
     own = DensityRatioClassifier(PRIOR, estimator=LogisticRegression()).fit_pu(X_P, X_U)
-    with pytest.raises(ModelFileError, match="^estimator 'LogisticRegression' cannot be saved"):
+    with pytest.raises(ModelFileError, match="^estimator 'Logistic.* cannot be saved"):
         save_model(tmp_path / "model.npz", own)
     assert not list(tmp_path.iterdir())
