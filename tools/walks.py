@@ -88,7 +88,7 @@ def fit_and_predict(_: Path) -> list[str]:
 
 
 # Each way, and how many modules it may lead through.
-WALKS = {number_of_a_table: 32, predictions_of_a_file: 24, fit_and_predict: 19}
+WALKS = (number_of_a_table, predictions_of_a_file, fit_and_predict)
 
 
 def walk(way: Callable[[Path], list[str]]) -> list[str]:
