@@ -66,13 +66,13 @@ def test_more_positives_to_come_never_lose_a_positive_prediction(ratio):
 
 def test_many_conditions_take_one_evaluation(ratio, monkeypatch):
     calls = []
-    evaluate = type(ratio.ratio_).__call__
+    evaluate = type(ratio.ratio_).predict_numpy
 
     def counted(self, X):
         calls.append(len(X))
         return evaluate(self, X)
 
-    monkeypatch.setattr(type(ratio.ratio_), "__call__", counted)
+    monkeypatch.setattr(type(ratio.ratio_), "predict_numpy", counted)
     conditions = [Condition(PRIOR, 0.7), {"alpha": 0.2}, {"prior": 0.4, "test_prior": 0.1}, {}]
     many = ratio.predict_many(GRID, conditions)
     assert calls == [len(GRID)]
