@@ -40,11 +40,15 @@ class Loss:
         Whether ℓ(z) − ℓ(−z) = −z, the condition of Theorems 6 and 8.
     trainable : bool
         Whether it has a gradient to be trained by.
+    curvature : float or None
+        ℓ″ of a linear-odd loss where it is constant, so that ℓ′(z) = ℓ″z − ½ and the risk is
+        quadratic (:mod:`pu_shift.estimators.closed_form`); else ``None``.
     """
 
     name: str
     linear_odd: bool = False
     trainable: bool = True
+    curvature: float | None = None
     _value: Callable[[Any, Any], Any]
     _derivative: Callable[[Any, Any], Any]
 
@@ -154,6 +158,7 @@ class Squared(Loss):
 
     name = "squared"
     linear_odd = True
+    curvature = 0.5
 
     def _value(self, xp: Any, z: Any) -> Any:
         half = 0.5 * z

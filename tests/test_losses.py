@@ -43,6 +43,17 @@ def test_zero_one_is_not_linear_odd():
     assert float(loss.value(3.0) - loss.value(-3.0)) != -3.0
 
 
+@pytest.mark.parametrize("name", LOSSES)
+@given(z=st.floats(-50, 50))
+def test_a_curvature_means_that_the_derivative_is_affine(name, z):
+    loss = get_loss(name)
+    if loss.curvature is None:
+        second = np.diff(loss.derivative(np.linspace(-5.0, 5.0, 101)), 2)
+        assert np.abs(second).max() > 1e-6 or not loss.trainable
+    else:
+        assert float(loss.derivative(z)) == pytest.approx(loss.curvature * z - 0.5)
+
+
 @pytest.mark.parametrize("name", surrogates())
 @given(z=st.floats(-50, 50))
 def test_the_derivative_matches_differences_off_the_kinks(name, z):

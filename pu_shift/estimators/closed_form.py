@@ -1,10 +1,10 @@
-r"""The squared loss in closed form: one linear system per fold, one eigendecomposition for all λ.
+r"""A quadratic risk in closed form: one linear system per fold, one eigendecomposition for all λ.
 
-With g(x) = wᵀφ(x) + β and ℓ(z) = ¼(1 − z)² the unbiased risk a Ê_p[ℓ(g)] + b R_neg(g) of
-:mod:`pu_shift.risks` is a quadratic function of (w, β),
+With g(x) = wᵀφ(x) + β and ℓ(z) = ½κz² − ½z + const, which is the squared loss for κ = ½, the
+unbiased risk a Ê_p[ℓ(g)] + b R_neg(g) of :mod:`pu_shift.risks` is a quadratic function of (w, β),
 
 .. math:: \tfrac12\theta^\top A\theta - c^\top\theta + \text{const},\qquad
-    A = \tfrac12\left[(a - b\pi)\,\widehat{\mathbb E}_\mathrm{p}[\psi\psi^\top]
+    A = \kappa\left[(a - b\pi)\,\widehat{\mathbb E}_\mathrm{p}[\psi\psi^\top]
         + b\,\widehat{\mathbb E}_\mathrm{u}[\psi\psi^\top]\right],\quad
     c = \tfrac12\left[(a + b\pi)\,\widehat{\mathbb E}_\mathrm{p}[\psi]
         - b\,\widehat{\mathbb E}_\mathrm{u}[\psi]\right],
@@ -26,7 +26,7 @@ from pu_shift._threads import one_thread
 from pu_shift.device import array_namespace, beside
 from pu_shift.priors import Condition
 from pu_shift.ratios.kernels import row_chunks, take_rows
-from pu_shift.risks import risk_weights
+from pu_shift.risks import Risk, risk_weights
 
 # Rows whose features are held in double precision at a time.
 CHUNK_ROWS = 8192
@@ -51,16 +51,18 @@ def fold_means(features: Any, folds: np.ndarray) -> Any:
 
 @dataclass(frozen=True)
 class QuadraticRisk:
-    """The risk of the squared loss without its constant: ½θᵀAθ − cᵀθ, one or a stack of them."""
+    """A quadratic risk without its constant: ½θᵀAθ − cᵀθ, one or a stack of them."""
 
     A: Any
     c: Any
 
     @classmethod
-    def of_means(cls, condition: Condition, means_p: Any, means_u: Any) -> QuadraticRisk:
+    def of_means(
+        cls, condition: Condition, curvature: float, means_p: Any, means_u: Any
+    ) -> QuadraticRisk:
         """Return the PU-shift risk of a condition from means of ψψᵀ over P and over U."""
         prior, a, b = (float(part[0]) for part in risk_weights(condition, "pu-shift"))
-        A = 0.5 * ((a - b * prior) * means_p + b * means_u)
+        A = curvature * ((a - b * prior) * means_p + b * means_u)
         c = 0.5 * ((a + b * prior) * means_p[..., -1] - b * means_u[..., -1])
         return cls(A, c)
 
@@ -96,18 +98,19 @@ class QuadraticRisk:
 def solve_stack(
     features: Sequence[Any],
     folds: Sequence[np.ndarray],
-    conditions: Sequence[Condition],
+    risk: Risk,
     lams: np.ndarray,
 ) -> tuple[Any, Any] | None:
-    """Solve conditions × λ × (folds + all rows); ``None`` where a risk is not convex.
+    """Solve a quadratic risk's conditions × λ × (folds + all rows); ``None`` if one is not convex.
 
     ``features`` and ``folds`` are those of P and of U. Returned are weights, of shape (b,
     conditions, λ, F + 1), and biases, without the first axis, in the dtype of the features.
     """
     means = [fold_means(rows, fold) for rows, fold in zip(features, folds)]
     xp, solutions = array_namespace(means[0]), []
-    for condition in conditions:
-        theta, is_convex = QuadraticRisk.of_means(condition, *means).minimise(lams)
+    for condition in risk.conditions:
+        quadratic = QuadraticRisk.of_means(condition, risk.loss.curvature, *means)
+        theta, is_convex = quadratic.minimise(lams)
         if not is_convex:
             return None
         solutions.append(theta)

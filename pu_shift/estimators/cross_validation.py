@@ -55,7 +55,7 @@ def cross_validate(
     held-out risk (by default the training loss). With ``closed_form`` a convex quadratic risk is
     solved; else the models are the columns of one link, and the rest goes to :func:`train`.
     """
-    solved = solve_stack(features, folds, risk.conditions, lams) if closed_form else None
+    solved = solve_stack(features, folds, risk, lams) if closed_form else None
     if solved is not None:
         W, b, progress = *solved, np.empty((0, *solved[1].shape))
     else:

@@ -63,11 +63,9 @@ def fit_basis(
         if classifier.width_rule == "ulsif":
             ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=n_folds, seed=seed)
             widths = np.array([ratio.width_])
-    quadratic = risk.loss.name == "squared" and risk.correction is None
-    closed_form = classifier.solver == "auto" and quadratic
     options = {
         "criterion": None if classifier.criterion == "surrogate" else "zero_one",
-        "closed_form": closed_form,
+        "closed_form": classifier.solver == "auto" and risk.is_quadratic,
         **_training_options(classifier, seed),
     }
     return _best_models((X_p, X_u), folds, risk, lams, centers, widths, options)

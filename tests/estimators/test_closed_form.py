@@ -27,7 +27,9 @@ def samples(seed, n_p=60, n_u=150, d=3):
 def solution(X_p, X_u, condition, lam, n_folds=2):
     """The weights and the bias of all rows."""
     folds = [np.arange(len(X)) % n_folds for X in (X_p, X_u)]
-    weights, biases = solve_stack((X_p, X_u), folds, [condition], np.array([lam]))
+    weights, biases = solve_stack(
+        (X_p, X_u), folds, Risk(condition, "squared", "pu-shift"), np.array([lam])
+    )
     return np.append(weights[:, 0, 0, -1], biases[0, 0, -1])
 
 
@@ -42,7 +44,7 @@ def test_the_quadratic_function_is_the_risk_but_for_a_constant(prior, test_prior
     X_p, X_u = samples(seed)
     condition = Condition(prior, test_prior)
     means = (fold_means(X, np.arange(len(X)) % 2)[-1] for X in (X_p, X_u))
-    quadratic = QuadraticRisk.of_means(condition, *means)
+    quadratic = QuadraticRisk.of_means(condition, 0.5, *means)
     theta = np.random.default_rng(seed).normal(size=4)
     value = 0.5 * theta @ quadratic.A @ theta - quadratic.c @ theta
     constant = risk_of(np.zeros(4), X_p, X_u, condition)
@@ -81,7 +83,7 @@ def test_folds_are_left_out():
     X_p, X_u = samples(4)
     conditions, lams = [Condition(0.25, 0.6), Condition(0.25, 0.9)], np.array([0.01, 1.0])
     folds = [np.arange(len(X)) % 4 for X in (X_p, X_u)]
-    weights, biases = solve_stack((X_p, X_u), folds, conditions, lams)
+    weights, biases = solve_stack((X_p, X_u), folds, Risk(conditions, "squared", "pu-shift"), lams)
     assert weights.shape == (3, 2, 2, 5)
     assert biases.shape == (2, 2, 5)
     for fold in range(4):
@@ -105,8 +107,9 @@ def test_the_smallest_eigenvalue_tells_where_the_risk_is_not_convex():
     rng = np.random.default_rng(0)
     samples = rng.normal(0.0, [1.0, 5.0], (99, 2)), rng.normal(0.0, [1.0, 0.1], (299, 2))
     folds = [np.arange(len(X)) % 2 for X in samples]
-    assert solve_stack(samples, folds, [Condition(0.7, 0.3)], np.array([0.0])) is None
-    assert solve_stack(samples, folds, [Condition(0.3, 0.7)], np.array([0.0])) is not None
+    falling, rising = (Risk(Condition(*pair)) for pair in ((0.7, 0.3), (0.3, 0.7)))
+    assert solve_stack(samples, folds, falling, np.array([0.0])) is None
+    assert solve_stack(samples, folds, rising, np.array([0.0])) is not None
 
 
 def test_features_without_data_get_no_weight():
