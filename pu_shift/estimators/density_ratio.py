@@ -83,7 +83,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         100 and 500.
     widths, width_factors
         Candidates of the kernel width: numbers, or multiples of the median distance (by default
-        1/8 … 2 of it).
+        1/8 … 2 of an estimate of it from 1,000 rows).
     lams
         Candidates of λ (by default 1e-5 … 10). Of grids of your own a
         :class:`pu_shift.ratios.base.GridEdgeWarning` says when the best lies on the edge.

@@ -18,6 +18,7 @@ from pu_shift.ratios.kernels import (
     choose_centers,
     kernel_from_distances,
     median_distance,
+    near_median_distance,
     squared_distances,
 )
 from pu_shift.ratios.ulsif import ULSIF
@@ -59,7 +60,7 @@ def fit_basis(
         if n_centers == "features":
             n_centers = max(LEAST_CENTERS, X_p.shape[1])
         centers = choose_centers(X_p, X_u, n_centers, "both", child(seed, 2))
-        widths = _widths(classifier, X_p, X_u)
+        widths = _widths(classifier, X_p, X_u, seed)
         if classifier.width_rule == "ulsif":
             ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=n_folds, seed=seed)
             widths = np.array([ratio.width_])
@@ -100,13 +101,15 @@ def _training_options(classifier: Any, seed: Seed) -> dict[str, Any]:
     }
 
 
-def _widths(classifier: Any, X_p: Any, X_u: Any) -> np.ndarray:
+def _widths(classifier: Any, X_p: Any, X_u: Any, seed: Seed) -> np.ndarray:
     """Return the candidates of the kernel width."""
     if classifier.widths is not None:
         return check_grid("widths", classifier.widths, allow_zero=False)
-    factors = RISK_WIDTH_FACTORS if classifier.width_factors is None else classifier.width_factors
+    if classifier.width_factors is None:
+        return np.array(RISK_WIDTH_FACTORS) * near_median_distance(X_p, X_u, child(seed, 4))
     both = array_module(X_p).concatenate([X_p, X_u])
-    return check_grid("width_factors", factors, allow_zero=False) * median_distance(both)
+    factors = check_grid("width_factors", classifier.width_factors, allow_zero=False)
+    return factors * median_distance(both)
 
 
 def _best_models(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from pu_shift._checks import distinct
-from pu_shift._grids import assign_folds
+from pu_shift._grids import Folds, deal_folds
 from pu_shift._seeds import Seed, child
 from pu_shift._threads import one_thread
 from pu_shift.priors import ratio_bounds
@@ -22,7 +23,7 @@ from pu_shift.ratios.odds import ClassifierRatio, subsample
 from pu_shift.ratios.registry import PLAIN, new_ratio
 
 # Rows that the held-out scores are made of at most.
-MAX_SCORED_ROWS = 20_000
+MAX_SCORED_ROWS = 10_000
 # Up to so many cells, waiting for other threads takes trees longer than the work.
 MAX_CELLS_ALONE = 1_000_000
 
@@ -167,14 +168,16 @@ def fit_average(
     ratios = run(delayed(alone)(_fit, ratio, X_p, X_u, fit_params) for ratio in unfitted)
     *rows, kept = subsample(MAX_SCORED_ROWS, X_p, X_u, child(seed, 3))
     folds = [
-        assign_folds(name, X.shape[0], n_folds, child(seed, 4, part))
+        deal_folds(name, X.shape[0], n_folds, child(seed, 4, part))
         for part, (name, X) in enumerate(zip(("P", "U"), rows))
     ]
-    parts_of = run(
-        delayed(alone)(_held_out, ratio, rows, folds, fold, _rows_of(fit_params, kept))
+    every, of_kept = [range(n_folds)], _rows_of(fit_params, kept)
+    found = run(
+        delayed(alone)(_without_folds, ratio, rows, folds, only, of_kept)
         for ratio in ratios
-        for fold in range(n_folds)
+        for only in (every if ratio.shares_folds else [[fold] for fold in range(n_folds)])
     )
+    parts_of = list(chain.from_iterable(found))
     of_folds, held_out = [], []
     for k in range(len(ratios)):
         without, values = zip(*parts_of[k * n_folds : (k + 1) * n_folds])
@@ -207,8 +210,11 @@ def _fit(ratio: Any, X_p: Any, X_u: Any, fit_params: Mapping[str, Any]) -> Any:
     """Fit a candidate; the parameters are those of a classifier."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GridEdgeWarning)
-        own = fit_params if isinstance(ratio, ClassifierRatio) else {}
-        return ratio.fit(X_p, X_u, **own)
+        return ratio.fit(X_p, X_u, **_own(ratio, fit_params))
+
+
+def _own(ratio: Any, fit_params: Mapping[str, Any]) -> Mapping[str, Any]:
+    return fit_params if isinstance(ratio, ClassifierRatio) else {}
 
 
 def _rows_of(fit_params: Mapping[str, Any], kept: Sequence[np.ndarray]) -> dict[str, Any]:
@@ -219,26 +225,22 @@ def _rows_of(fit_params: Mapping[str, Any], kept: Sequence[np.ndarray]) -> dict[
     }
 
 
-def _held_out(
-    fitted: Any,
+def _without_folds(
+    ratio: Any,
     rows: Sequence[Any],
-    folds: Sequence[np.ndarray],
-    fold: int,
+    folds: Sequence[Folds],
+    only: Iterable[int],
     fit_params: Mapping[str, Any],
-) -> tuple[Any, list[np.ndarray]]:
-    """Fit a candidate without a fold, and return it with its values there, of P and of U."""
-    kept = [of_fold != fold for of_fold in folds]
-    X_p, X_u = (X[keep] for X, keep in zip(rows, kept))
-    ratio = _fit(fitted.with_choices(), X_p, X_u, _rows_of(fit_params, kept))
-    return ratio, [np.asarray(ratio(X[~keep]), dtype=np.float64) for X, keep in zip(rows, kept)]
+) -> list[tuple[Any, list[np.ndarray]]]:
+    """Fit a candidate without each of some folds, and return it with its values there."""
+    return ratio.without_folds(rows, folds, only, _own(ratio, fit_params))
 
 
-def _by_fold(
-    parts_of: Sequence[Sequence[np.ndarray]], folds: Sequence[np.ndarray]
-) -> list[np.ndarray]:
+def _by_fold(parts_of: Sequence[Sequence[np.ndarray]], folds: Sequence[Folds]) -> list[np.ndarray]:
     """Put the values of each fold where its rows are, of P and of U."""
-    values = [np.empty(len(of_rows)) for of_rows in folds]
+    values = [np.empty(dealt.n) for dealt in folds]
+    places = [dealt.of_rows(0, dealt.n) for dealt in folds]
     for fold, parts in enumerate(parts_of):
-        for value, part, of_rows in zip(values, parts, folds):
+        for value, part, of_rows in zip(values, parts, places):
             value[of_rows == fold] = part
     return values

@@ -6,6 +6,7 @@ Estimators that are sums of basis functions, w(x) = Σ_l θ_l φ_l(x), share :cl
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from pu_shift._checks import one_of, positive, shown
-from pu_shift._grids import Folds, check_grid, deal_folds
+from pu_shift._grids import WIDTH_FACTORS, Folds, check_grid, deal_folds
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_namespace, beside, device_of, to_numpy
 from pu_shift.ratios import kernels
@@ -28,6 +29,7 @@ from pu_shift.ratios.kernels import (
     check_scale,
     choose_centers,
     median_distance,
+    near_median_distance,
     row_chunks,
 )
 
@@ -154,9 +156,46 @@ class DensityRatio(Ratio):
             The fitted ratio.
         """
 
+    # Whether the fits without a fold share work, so that one process should do them all.
+    shares_folds: ClassVar[bool] = False
+
     def with_choices(self) -> Any:
         """Return an estimator that is not fitted, with the hyper-parameters that the fit chose."""
         return clone(self)
+
+    def without_folds(
+        self,
+        samples: Sequence[Any],
+        folds: Sequence[Folds],
+        only: Iterable[int],
+        fit_params: Mapping[str, Any],
+    ) -> list[tuple[Any, list[np.ndarray]]]:
+        """Fit to all rows but those of a fold, with the choices of this fit.
+
+        Parameters
+        ----------
+        samples, folds
+            Rows of p_nu and of p_de, and the folds they are in.
+        only
+            The folds to leave out, one at a time.
+        fit_params
+            Parameters of ``fit``: pairs of arrays, for the rows of each sample.
+
+        Returns
+        -------
+        list
+            For each fold the ratio, and its values of the fold's rows in each sample.
+        """
+        found = []
+        for fold in only:
+            kept = [dealt.of_rows(0, dealt.n) != fold for dealt in folds]
+            own = {
+                name: tuple(part[keep] for part, keep in zip(parts, kept))
+                for name, parts in fit_params.items()
+            }
+            ratio = self.with_choices().fit(*(X[keep] for X, keep in zip(samples, kept)), **own)
+            found.append((ratio, [ratio(X[~keep]) for X, keep in zip(samples, kept)]))
+        return found
 
 
 @dataclass(frozen=True)
@@ -251,6 +290,7 @@ class BasisRatio(DensityRatio, BaseEstimator):
         candidate and nothing to choose.
     """
 
+    shares_folds = True
     centers_: Any
     width_: float
     lam_: float
@@ -315,6 +355,23 @@ class BasisRatio(DensityRatio, BaseEstimator):
             to_numpy(self._by_fold(*sample, coefficients)) for sample in zip(samples, folds)
         )
 
+    def without_folds(
+        self,
+        samples: Sequence[Any],
+        folds: Sequence[Folds],
+        only: Iterable[int],
+        fit_params: Mapping[str, Any],
+    ) -> list[tuple[Any, list[np.ndarray]]]:
+        """See :meth:`DensityRatio.without_folds`; the kernels keep their centres and width."""
+        coefficients, found = self._without_folds(samples, folds), []
+        values = [to_numpy(self._by_fold(*sample, coefficients)) for sample in zip(samples, folds)]
+        places = [dealt.of_rows(0, dealt.n) for dealt in folds]
+        for fold in only:
+            ratio = copy.copy(self)
+            ratio.coefficients_ = coefficients[:, fold]
+            found.append((ratio, [part[own == fold] for part, own in zip(values, places)]))
+        return found
+
     @abstractmethod
     def _without_folds(self, samples: Sequence[Any], folds: Sequence[Folds]) -> Any:
         """Return (b, F) coefficients of the chosen width and λ, without each fold."""
@@ -364,7 +421,7 @@ def gaussian_basis(
     centers: Any,
     n_centers: int | None,
     widths: float | Iterable[float] | None,
-    factors: float | Iterable[float],
+    factors: float | Iterable[float] | None,
     seed: Seed,
 ) -> tuple[Basis, np.ndarray]:
     """Return kernels around the centres that are asked for, and the candidates of their width."""
@@ -378,6 +435,10 @@ def gaussian_basis(
         centers = array_namespace(centers).astype(centers, samples[0].dtype)
     if widths is not None:
         return Basis(centers), check_grid("widths", widths, allow_zero=False)
+    if factors is None:
+        return Basis(centers), near_median_distance(*samples, child(seed, 1)) * np.array(
+            WIDTH_FACTORS
+        )
     factors = check_grid("width_factors", factors, allow_zero=False)
     return Basis(centers), factors * _joint_median(samples, seed)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pu_shift._checks import non_negative, positive_int
-from pu_shift._grids import WIDTH_FACTORS, Folds, deal_folds, training_weights
+from pu_shift._grids import Folds, deal_folds, training_weights
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_namespace, beside
 from pu_shift.ratios import kernels
@@ -54,7 +54,7 @@ class KLIEP(BasisRatio):
         n_centers: int | None = 100,
         centers: str | Any = "numerator",
         widths: float | Iterable[float] | None = None,
-        width_factors: float | Iterable[float] = WIDTH_FACTORS,
+        width_factors: float | Iterable[float] | None = None,
         n_folds: int = 5,
         tolerance: float = 1e-4,
         max_iterations: int = 5000,

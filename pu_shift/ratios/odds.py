@@ -8,7 +8,8 @@ It estimates s(x), the share of the numerator's rows among all rows at x, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 
 from pu_shift._checks import finite
+from pu_shift._grids import Folds
 from pu_shift._seeds import Seed, child
 from pu_shift.ratios.base import DensityRatio, Expansion, State, default_centers
-from pu_shift.ratios.kernels import median_distance
+from pu_shift.ratios.kernels import near_median_distance
 
 # Rows that the kernel features of a logistic regression are made of at most.
-MAX_KERNEL_ROWS = 50_000
+MAX_KERNEL_ROWS = 20_000
 LARGEST_LOG = 30.0
 
 
@@ -110,8 +112,11 @@ class LogisticRatio(DensityRatio, BaseEstimator):
         Seed of the centres.
     """
 
+    shares_folds = True
     expansion_: Expansion
     offset_: float
+    width_: float
+    nystroem_: Nystroem | None
 
     def __init__(self, width_factor: float | None = None, seed: Seed = 0) -> None:
         self.width_factor = width_factor
@@ -122,32 +127,60 @@ class LogisticRatio(DensityRatio, BaseEstimator):
         if self.width_factor is not None:
             seed = child(self.seed, 1)
             numerator, denominator = subsample(MAX_KERNEL_ROWS, numerator, denominator, seed)[:2]
-        X, is_numerator = join(numerator, denominator)
-        features, width, nystroem = X, np.nan, None
+        self.width_, self.nystroem_ = np.nan, None
         if self.width_factor is not None:
-            width = self.width_factor * median_distance(X, max_rows=4000)
-            nystroem = Nystroem(
-                gamma=0.5 / width**2,
+            median = near_median_distance(numerator, denominator, child(self.seed, 3))
+            self.width_ = self.width_factor * median
+            X, _ = join(numerator, denominator)
+            self.nystroem_ = Nystroem(
+                gamma=0.5 / self.width_**2,
                 n_components=default_centers(len(X)),
                 random_state=small_seed(self.seed),
-            )
-            features = nystroem.fit_transform(X)
-        logistic = LogisticRegression(max_iter=1000).fit(features, is_numerator)
-        coefficients, centers = logistic.coef_[0].astype(np.float64), None
-        if nystroem is None:
-            coefficients = np.append(coefficients, 0.0)
-        else:
-            # Nyström's features are the kernels times a matrix, which belongs to the weights.
-            coefficients, centers = nystroem.normalization_.T @ coefficients, nystroem.components_
-        self.expansion_ = Expansion(coefficients, X.shape[1], centers, width)
+            ).fit(X)
+        self._train(self._features(numerator), self._features(denominator))
+        return self
+
+    def without_folds(
+        self,
+        samples: Sequence[Any],
+        folds: Sequence[Folds],
+        only: Iterable[int],
+        fit_params: Mapping[str, Any],
+    ) -> list[tuple[Any, list[np.ndarray]]]:
+        """See :meth:`DensityRatio.without_folds`; the features are computed once for all folds."""
+        features, found = [self._features(X) for X in samples], []
+        places = [dealt.of_rows(0, dealt.n) for dealt in folds]
+        for fold in only:
+            ratio = copy.copy(self)
+            weights = ratio._train(*(part[of != fold] for part, of in zip(features, places)))
+            held_out = (part[of == fold] for part, of in zip(features, places))
+            found.append((ratio, [ratio._from_log(part @ weights) for part in held_out]))
+        return found
+
+    def _features(self, X: Any) -> Any:
+        return X if self.nystroem_ is None else self.nystroem_.transform(X)
+
+    def _train(self, numerator: Any, denominator: Any) -> np.ndarray:
+        """Fit to features, and return their weights."""
+        logistic = LogisticRegression(max_iter=1000).fit(*join(numerator, denominator))
+        weights = logistic.coef_[0].astype(np.float64)
         self.offset_ = float(logistic.intercept_[0])
         self.offset_ += float(np.log(len(denominator) / len(numerator)))
-        return self
+        if self.nystroem_ is None:
+            self.expansion_ = Expansion(np.append(weights, 0.0), len(weights))
+        else:
+            centers = self.nystroem_.components_
+            # Nyström's features are the kernels times a matrix, which belongs to the weights.
+            coefficients = self.nystroem_.normalization_.T @ weights
+            self.expansion_ = Expansion(coefficients, centers.shape[1], centers, self.width_)
+        return weights
 
     def predict(self, X: Any) -> np.ndarray:
         """Return w(x) for each row; see :meth:`DensityRatio.predict`."""
-        log_ratio = self.expansion_(X).astype(np.float64, copy=False) + self.offset_
-        return np.exp(np.clip(log_ratio, -LARGEST_LOG, LARGEST_LOG))
+        return self._from_log(self.expansion_(X).astype(np.float64, copy=False))
+
+    def _from_log(self, log_ratio: np.ndarray) -> np.ndarray:
+        return np.exp(np.clip(log_ratio + self.offset_, -LARGEST_LOG, LARGEST_LOG))
 
     def _state(self) -> State:
         return {**self.expansion_.to_state(), "offset": self.offset_}

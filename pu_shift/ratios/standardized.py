@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from pu_shift._grids import Folds
 from pu_shift.device import Device, to_numpy
 from pu_shift.ratios.base import DensityRatio, Ratio, State, check_shape
 
@@ -76,6 +78,29 @@ class StandardizedRatio(DensityRatio, BaseEstimator):
     def with_choices(self) -> StandardizedRatio:
         """Return such an estimator that is not fitted, of a ratio with its choices."""
         return StandardizedRatio(self.ratio_.with_choices(), self.device)
+
+    @property
+    def shares_folds(self) -> bool:  # type: ignore[override]
+        """Whether the ratio does."""
+        return self.ratio.shares_folds
+
+    def without_folds(
+        self,
+        samples: Sequence[Any],
+        folds: Sequence[Folds],
+        only: Iterable[int],
+        fit_params: Mapping[str, Any],
+    ) -> list[tuple[Any, list[np.ndarray]]]:
+        """See :meth:`DensityRatio.without_folds`; mean and scale are those of all rows."""
+        with self._device.use():
+            scaled = [self._scaled(X) for X in samples]
+            found = self.ratio_.without_folds(scaled, folds, only, fit_params)
+        fitted = []
+        for inner, values in found:
+            ratio = copy.copy(self)
+            ratio.ratio_ = inner
+            fitted.append((ratio, [part.astype(np.float64, copy=False) for part in values]))
+        return fitted
 
     def _state(self) -> State:
         return {"mean": self.mean_, "scale": self.scale_, "ratio": self.ratio_.to_state()}

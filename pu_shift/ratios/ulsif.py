@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from pu_shift._checks import one_of
-from pu_shift._grids import ULSIF_LAMS, WIDTH_FACTORS, Folds, check_grid, deal_folds
+from pu_shift._grids import ULSIF_LAMS, Folds, check_grid, deal_folds
 from pu_shift._seeds import Seed, child
 from pu_shift._threads import one_thread
 from pu_shift.device import array_namespace, beside, to_numpy
@@ -33,7 +33,7 @@ from pu_shift.ratios.kernels import Basis, at_most, positive_part, take_rows
 BASES = ("gaussian", "linear")
 SELECTIONS = ("kfold", "loo")
 # Rows of each sample that choose among widths at most: one more width costs as much as a fit.
-MAX_WIDTH_ROWS = 50_000
+MAX_WIDTH_ROWS = 10_000
 
 
 class ULSIF(BasisRatio):
@@ -57,10 +57,11 @@ class ULSIF(BasisRatio):
     centers
         ``'numerator'``, ``'denominator'``, ``'both'`` (drawn from the union) or a (b, d) array.
     widths
-        Candidates σ. Of more than 50,000 rows a random sample of so many chooses one, with which
+        Candidates σ. Of more than 10,000 rows a random sample of so many chooses one, with which
         all rows choose λ.
     width_factors
-        Without ``widths``: candidates in units of the median distance.
+        Without ``widths``: candidates in units of the median distance (of at most 4,000 rows).
+        Without either: 1/8 … 2 of an estimate of it from 1,000 rows.
     lams
         Candidates λ ≥ 0.
     basis
@@ -96,7 +97,7 @@ class ULSIF(BasisRatio):
         n_centers: int | None = 100,
         centers: str | Any = "both",
         widths: float | Iterable[float] | None = None,
-        width_factors: float | Iterable[float] = WIDTH_FACTORS,
+        width_factors: float | Iterable[float] | None = None,
         lams: float | Iterable[float] = ULSIF_LAMS,
         basis: str = "gaussian",
         selection: str = "kfold",

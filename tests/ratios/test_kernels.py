@@ -80,6 +80,32 @@ def test_median_distance_of_a_subset_is_close():
     assert near == kernels.median_distance(X, max_rows=500)
 
 
+def test_distances_of_pairs_need_no_square_matrix(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(1000, 4))
+    whole = kernels.median_distance(X)
+    monkeypatch.setattr(kernels, "PAIRED_ROWS", 64)
+    tracemalloc.start()
+    assert kernels.median_distance(X) == pytest.approx(whole, rel=1e-12)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1000 * 1000 * 8
+
+
+def test_the_near_median_is_as_close_as_that_of_all_pairs_of_its_rows():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(900, 3)), rng.normal(0.5, 1.5, (2100, 3))
+    exact = np.median(pdist(np.concatenate([first, second])))
+    near = np.array([kernels.near_median_distance(first, second, seed) for seed in range(20)])
+    rows = [kernels.choose_centers(first, second, 1000, "both", seed) for seed in range(20)]
+    pairs = np.array([np.median(pdist(X)) for X in rows])
+    errors = [np.sqrt(np.mean((values / exact - 1.0) ** 2)) for values in (near, pairs)]
+    assert errors[0] < 1.5 * errors[1] < 0.05
+    few = first[:200], second[:300]
+    assert kernels.near_median_distance(*few, 0) == pytest.approx(
+        np.median(pdist(np.concatenate(few)))
+    )
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("value", [0.0, 1.0, 1234.567, 1e6])
 def test_constant_features_have_no_median(value, dtype):
@@ -128,6 +154,9 @@ def test_array_api_strict():
         back(kernels.gaussian_kernel(sX, sC, 2.0)), kernels.gaussian_kernel(X, C, 2.0)
     )
     assert kernels.median_distance(sX) == pytest.approx(kernels.median_distance(X))
+    many = rng.normal(size=(700, 2)), rng.normal(size=(20, 2))
+    near = kernels.near_median_distance(*map(there, many), 0)
+    assert near == pytest.approx(kernels.near_median_distance(*many, 0))
     np.testing.assert_array_equal(
         back(kernels.choose_centers(sX, sC, 7)), kernels.choose_centers(X, C, 7)
     )

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from pu_shift._grids import assign_folds
+from pu_shift._grids import WIDTH_FACTORS, assign_folds
 from pu_shift._seeds import child
 from pu_shift.priors import ratio_bounds
 from pu_shift.ratios import kernels, ulsif
 from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import gaussian_kernel, median_distance
 from pu_shift.ratios.kliep import KLIEP
-from pu_shift.ratios.ulsif import ULSIF, WIDTH_FACTORS, loo_losses
+from pu_shift.ratios.ulsif import ULSIF, loo_losses
 from tests.strict import back, there
 
 rng = np.random.default_rng(0)
@@ -236,11 +236,17 @@ def test_default_widths_are_multiples_of_the_median():
     assert ratio.scores_.shape == (6, 9)
 
 
-def test_default_widths_of_large_samples_use_a_subset():
+def test_default_widths_are_near_those_of_given_factors():
     data = np.random.default_rng(0)
-    nu, de = data.normal(size=(3000, 2)), data.normal(size=(6000, 2))
-    ratio = ULSIF(nu, de, lams=[0.1], n_centers=10)
-    assert ratio.widths_[3] == pytest.approx(median_distance(de[:3000]), rel=0.05)
+    nu, de = data.normal(size=(1000, 2)), data.normal(size=(1500, 2))
+    near, exact = (
+        ULSIF(nu, de, lams=[0.1], n_centers=10, width_factors=factors).widths_
+        for factors in (None, WIDTH_FACTORS)
+    )
+    median = median_distance(np.concatenate([nu, de]))
+    np.testing.assert_allclose(exact, np.array(WIDTH_FACTORS) * median)
+    np.testing.assert_allclose(near, exact, rtol=0.05)
+    assert not np.array_equal(near, exact)
 
 
 def test_a_sample_of_very_many_rows_chooses_the_width_and_all_choose_the_rest(monkeypatch):
