@@ -31,7 +31,7 @@ from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import fit_scaler
 from pu_shift.bigdata import in_memory, is_dask
 from pu_shift.ratios.base import GridEdgeWarning
-from pu_shift.ratios.kernels import as_rows, at_most, check_scale
+from pu_shift.ratios.kernels import as_rows, at_most
 from pu_shift.ratios.ulsif import ULSIF
 
 N_FOLDS = 5
@@ -151,7 +151,6 @@ def estimate_prior(
         at_most(X, limit, child(seed, 0, part)).astype(np.float64)
         for part, X in enumerate((X_p, X_u))
     )
-    check_scale(X_p, X_u, linear=False)
     X_p, X_u = _scaled(X_p, X_u)
     scores_p, scores_u = cross_fitted_scores(X_p, X_u, child(seed, 1))
     posterior = roc_posterior(scores_p, scores_u)
