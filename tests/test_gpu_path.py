@@ -74,7 +74,7 @@ def test_the_stand_in_refuses_what_it_should():
 
 
 def gpu_suite(**environment):
-    options = ("-q", "-n", "0", "--no-cov", "-p", "no:cacheprovider", "-m", "gpu")
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "gpu")
     return python("-m", "pytest", *options, "tests/gpu", **environment)
 
 
