@@ -434,7 +434,7 @@ def test_kliep_too_narrow():
         ({"n_centers": 0}, "n_centers must be an integer >= 1"),
         ({"n_folds": 1}, "n_folds must be an integer >= 2"),
         ({"n_folds": 31}, "numerator must have at least n_folds = 31 rows, got 30"),
-        ({"seed": -1}, "seed must be an integer >= 0"),
+        ({"random_state": -1}, "random_state must be an integer >= 0"),
     ],
 )
 def test_bad_input(make, change, message):
