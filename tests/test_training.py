@@ -98,7 +98,7 @@ def test_equals_plain_chainer_one_candidate_at_a_time(loss, correction, n_batche
     train(
         model, X_P, X_U, Risk(CONDITIONS, loss, correction=correction, gamma=0.7), lam=LAMS,
         n_steps=30, n_batches=n_batches, learning_rate=0.05, weights_p=keep[0], weights_u=keep[1],
-        seed=7,
+        random_state=7,
     )  # fmt: skip
     name = loss if isinstance(loss, str) else loss.name
     for k in range(3):
@@ -337,7 +337,7 @@ def test_mini_batches_depend_on_the_seed_alone():
 
     def run(seed):
         model = LinearModel(3)
-        train(model, X_p, X_u, Risk(CONDITIONS[0]), n_steps=25, n_batches=5, seed=seed)
+        train(model, X_p, X_u, Risk(CONDITIONS[0]), n_steps=25, n_batches=5, random_state=seed)
         return model.W.array.copy()
 
     np.random.seed(0)  # noqa: NPY002  (the global generator must not matter)
@@ -375,7 +375,7 @@ class TestNetworks:
         assert found[None] < -0.5 < -0.1 < found["ascent"]
 
     def test_equals_plain_chainer(self):
-        ours, theirs = MLP(3, 5, 1, seed=3), MLP(3, 5, 1, seed=3)
+        ours, theirs = MLP(3, 5, 1, random_state=3), MLP(3, 5, 1, random_state=3)
         risk = Risk(Condition(0.3, 0.5), "logistic", "pu-shift")
         train(ours, self.P, self.U, risk, lam=0.1, n_steps=20, learning_rate=0.01)
         optimizer = chainer.optimizers.AMSGrad(alpha=0.01)
