@@ -138,4 +138,4 @@ def _two_samples(
 def estimated_prior(X_p: Any, X_u: Any, seed: int, **options: Any) -> Any:
     """Estimate the prior, for estimate-prior and for fit alike."""
     with stage("estimating the prior"):
-        return estimate_prior(X_p, X_u, seed=seed, **options)
+        return estimate_prior(X_p, X_u, random_state=seed, **options)
