@@ -42,7 +42,7 @@ RATIO_TESTS := tests/ratios tests/estimation tests/estimators/test_base.py tests
 STUDIES := asymmetric robustness estimated_prior class_prior networks
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables report test test-bare test-ratio lint format docs site figures test-all \
+.PHONY: help install data $(TABLES) $(STUDIES) tables report test coverage test-bare test-ratio lint format docs site figures test-all \
 	test-oldest test-gpu types bench load scale dist wheel wheel-all install-table chaos fuzz audit clean
 
 help: ## list the targets
@@ -161,10 +161,13 @@ format: $(DEV) ## rewrite the code in the project's format
 test: lint ## run every test (the first call sets everything up)
 	$(BIN)/python -m pytest $(ARGS)
 
+coverage: ## run every test and ask for 95 % line coverage (slower)
+	$(MAKE) --no-print-directory test ARGS="--cov=pu_shift --cov-report=term:skip-covered --cov-fail-under=95 $(ARGS)"
+
 test-bare: lint ## run the tests that use data, as on a machine without any of it and without a network
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
 		PU_SHIFT_DATA= PU_SHIFT_CACHE="$$cache" PU_SHIFT_FETCH=off \
-		$(BIN)/python -m pytest --no-cov $(USE_DATA) $(ARGS)
+		$(BIN)/python -m pytest $(USE_DATA) $(ARGS)
 
 # What must work without Chainer.
 $(RATIO)/.installed: setup.py pyproject.toml
@@ -174,11 +177,11 @@ $(RATIO)/.installed: setup.py pyproject.toml
 
 test-ratio: $(RATIO)/.installed ## run the tests of density ratios, files and the command without Chainer
 	@! $(RATIO)/bin/python -c 'import chainer' 2>/dev/null || { echo "Chainer is installed in $(RATIO)" >&2; exit 1; }
-	$(RATIO)/bin/python -m pytest --no-cov $(RATIO_TESTS) $(ARGS)
+	$(RATIO)/bin/python -m pytest $(RATIO_TESTS) $(ARGS)
 
 test-gpu: $(DEV) ## check that CPU and GPU agree, on a machine with a CUDA card (CUPY=cupy-cuda13x)
 	$(BIN)/python -c 'import cupy' 2>/dev/null || $(call PIP_INSTALL,$(VENV),'$(CUPY)')
-	$(BIN)/python -m pytest -m gpu -n 0 --no-cov -W default tests/gpu $(ARGS)
+	$(BIN)/python -m pytest -m gpu -n 0 -W default tests/gpu $(ARGS)
 
 test-all: ## run the tests on every supported interpreter (PYTHONS=...) and with the oldest versions
 	@failed=; absent=; for version in $(PYTHONS); do \

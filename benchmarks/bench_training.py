@@ -89,7 +89,7 @@ class Problem:
             weights_p=self.fold_weights[0],
             weights_u=self.fold_weights[1],
             record=(),
-            seed=SEED,
+            random_state=SEED,
         )
         return np.concatenate([model.W.array, model.b.array[None]])
 

@@ -53,7 +53,7 @@ def _compare(d: int, repeats: int) -> list[dict[str, Any]]:
     nu, de = sample(d)
     widths = WIDTH_FACTORS * median_distance(np.concatenate([nu, de]))
     centers = densratio_centers(nu, N_CENTERS, SEED)
-    grid = {"centers": centers, "widths": widths, "lams": LAMS, "seed": SEED}
+    grid = {"centers": centers, "widths": widths, "lams": LAMS, "random_state": SEED}
     # The rows in the order in which ours pairs and deals them.
     pairs = [
         X[np.random.default_rng(child(SEED, 3, part)).permutation(len(X))]

@@ -73,7 +73,7 @@ def run_prior(trials: int) -> Iterator[dict[str, Any]]:
                 X_p, X_u = class_prior._scaled(*rows)
                 case = {"dataset": name, "prior": prior, "trial": trial}
                 start = time.process_time()
-                found = estimate_prior(X_p, X_u, seed=sample.seed)
+                found = estimate_prior(X_p, X_u, random_state=sample.seed)
                 seconds = time.process_time() - start
                 for method, estimate in found.parts.items():
                     row = {**case, "method": method, "estimate": estimate}
@@ -99,7 +99,7 @@ def run_test_prior(trials: int) -> Iterator[dict[str, Any]]:
             sample = draw(dataset, prior, sorted(test_priors), trial=trial)
             tests = [X for X, _ in sample.tests.values()]
             X_p, X_u, *tests = scale(sample.positives, sample.unlabeled, *tests)
-            found = estimate_prior(X_p, X_u, seed=sample.seed)
+            found = estimate_prior(X_p, X_u, random_state=sample.seed)
             classifier = DensityRatioClassifier(prior).fit_pu(X_p, X_u)
             for known in (True, False):
                 classifier.set_params(prior=prior if known else found.prior)

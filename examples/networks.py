@@ -48,7 +48,7 @@ for prior, test_prior in SHIFTS:
             test_prior=test_prior if told else None,
             loss="logistic",
             correction=correction,
-            model=MLP(data.X.shape[1], 100, 2, seed=0),
+            model=MLP(data.X.shape[1], 100, 2, random_state=0),
             n_steps=150,
             n_batches=5,
             safe=False,

@@ -71,7 +71,7 @@ def agreement(sample: Draw, X: np.ndarray, options: StudyOptions, alpha: float, 
             n_steps=protocol.n_steps,
             n_batches=protocol.n_batches,
             learning_rate=protocol.learning_rate,
-            seed=sample.seed,
+            random_state=sample.seed,
         )
         scores.append(to_numpy(score_rows(model, X)))
     return 100.0 * float(np.mean((scores[0] > 0) == (scores[1] > 0)))

@@ -25,7 +25,7 @@ def run(dataset: str, trial: int, options: StudyOptions) -> Rows:
     rows = []
     for prior in PRIORS:
         sample = options.draw(dataset, trial, prior, prior)
-        found = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed)
+        found = estimate_prior(sample.positives, sample.unlabeled, random_state=sample.seed)
         for method, estimate in found.parts.items():
             rows.append({"prior": prior, "method": method, "value": estimate})
     return rows

@@ -35,7 +35,7 @@ def run(dataset: str, trial: int, options: StudyOptions) -> Rows:
     for prior in priors(options):
         sample = options.draw(dataset, trial, prior, given)
         X, y = sample.tests[given]
-        found = estimate_prior(sample.positives, sample.unlabeled, seed=sample.seed).prior
+        found = estimate_prior(sample.positives, sample.unlabeled, random_state=sample.seed).prior
         ratio = options.fit("p/u uLSIF", sample, found, [given])[given]
         try:
             shifted = estimate_test_prior(ratio, X).test_prior

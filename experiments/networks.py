@@ -42,7 +42,7 @@ def run(dataset: str, trial: int, options: StudyOptions) -> Rows:
                 test_prior=test_prior if told else None,
                 correction=correction,
                 loss="logistic",
-                model=MLP(X.shape[1], UNITS, HIDDEN, seed=FIRST_TRIAL + trial),
+                model=MLP(X.shape[1], UNITS, HIDDEN, random_state=FIRST_TRIAL + trial),
                 n_steps=STEPS,
                 n_batches=5,
                 learning_rate=1e-3,

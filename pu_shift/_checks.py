@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
+LARGEST = 1e150
+"""The largest value of a feature: squares are summed, and have to be finite too."""
 
 
 class ArgumentError(ValueError):
@@ -91,6 +94,22 @@ def one_of(name: str, value: Any, allowed: Iterable[Any]) -> Any:
         known = ", ".join(map(repr, allowed))
         raise ArgumentError(name, f"must be one of {known}, got {shown(value)}")
     return value
+
+
+def check_scales(low: np.ndarray, high: np.ndarray, names: Sequence[Any] | None = None) -> None:
+    """Refuse columns, from their least and greatest values, whose squares leave float64's range."""
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    sizes, ranges = np.fmax(np.abs(low), np.abs(high)), high - low
+    small = (ranges > 0.0) & (sizes < 1.0 / LARGEST)
+    for wrong, cure in ((sizes > LARGEST, "divide"), (small, "multiply")):
+        if wrong.any():
+            place = int(wrong.argmax())
+            name = place + 1 if names is None else names[place]
+            raise ArgumentError(
+                "X",
+                f": column {shown(name)} has values up to {sizes[place]:.3g}, whose squares leave "
+                f"the range of floating-point numbers: {cure} it by a power of ten",
+            )
 
 
 def distinct(name: str, values: Iterable[Any]) -> None:

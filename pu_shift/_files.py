@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -12,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+# A write that fails for want of room does not say of which file.
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 
@@ -48,9 +51,11 @@ def replacing(
             if stat.S_ISREG(mode):
                 os.chmod(part, stat.S_IMODE(mode))
         os.replace(part, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):  # a full disk needs the room
             part.unlink()
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
     sync_folder(target.parent)
 

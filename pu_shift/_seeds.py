@@ -23,5 +23,5 @@ def as_seed(name: str, value: Any) -> np.random.SeedSequence:
 
 def child(seed: Seed, *key: int) -> np.random.SeedSequence:
     """Return the seed of the part that ``key`` names: unlike ``spawn`` it has no state."""
-    whole = as_seed("seed", seed)
+    whole = as_seed("random_state", seed)
     return np.random.SeedSequence(whole.entropy, spawn_key=(*whole.spawn_key, *key))

@@ -8,10 +8,14 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from pu_shift._checks import check_scales
+
 
 def fit_scaler(*samples: Any) -> StandardScaler:
     """Return a ``StandardScaler`` fitted to the rows of all samples; it ignores missing values."""
-    return StandardScaler().fit(np.concatenate(samples))
+    X = np.concatenate(samples)
+    check_scales(np.fmin.reduce(X), np.fmax.reduce(X))
+    return StandardScaler().fit(X)
 
 
 def restore_scaler(mean: np.ndarray, scale: np.ndarray, n_rows: int | None = None) -> Any:

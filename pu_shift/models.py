@@ -10,6 +10,7 @@ import numpy as np
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import one_of, positive, positive_int, shown
+from pu_shift._moved import renamed_seed
 from pu_shift._seeds import Seed, child
 from pu_shift.device import on_device, to_numpy
 from pu_shift.ratios.kernels import as_rows, gaussian_kernel, row_chunks
@@ -134,7 +135,7 @@ class MLP(chainer.Chain):
         Units of each hidden layer.
     n_hidden
         Number of hidden layers.
-    seed
+    random_state
         Seed of the initial weights, drawn with variance 2/(inputs of the layer).
 
     Examples
@@ -144,14 +145,15 @@ class MLP(chainer.Chain):
     (3,)
     """
 
+    @renamed_seed
     def __init__(
-        self, n_features: int, n_units: int = 300, n_hidden: int = 4, seed: Seed = 0
+        self, n_features: int, n_units: int = 300, n_hidden: int = 4, random_state: Seed = 0
     ) -> None:
         super().__init__()
         self.n_features = positive_int("n_features", n_features)
         self.n_units = positive_int("n_units", n_units)
         self.n_hidden = positive_int("n_hidden", n_hidden)
-        rng = np.random.default_rng(child(seed))
+        rng = np.random.default_rng(child(random_state))
         sizes = [n_features, *[n_units] * n_hidden, 1]
         with chainer.using_config("dtype", np.dtype(np.float32)), self.init_scope():
             for layer, (n_in, n_out) in enumerate(zip(sizes, sizes[1:])):

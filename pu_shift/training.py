@@ -17,6 +17,7 @@ import numpy as np
 from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int
 from pu_shift._grids import check_grid
+from pu_shift._moved import renamed_seed
 from pu_shift._seeds import Seed, child
 from pu_shift.device import beside, on_device, to_numpy
 from pu_shift.models import score_rows, scores_of
@@ -103,6 +104,7 @@ class _ColumnDecay:
 @np.errstate(
     over="ignore", invalid="ignore"
 )  # overflow is reported after training by _check_finite
+@renamed_seed
 def train(
     model: chainer.Link,
     rows_p: Any,
@@ -116,7 +118,7 @@ def train(
     weights_p: Any = None,
     weights_u: Any = None,
     record: Iterable[int] | None = None,
-    seed: Seed = 0,
+    random_state: Seed = 0,
 ) -> TrainingResult:
     r"""Minimise the regularised risk of a link, or of every column of it, with AMSGrad.
 
@@ -144,7 +146,7 @@ def train(
         Row weights, (n,) or (n, K). Rows of weight 0 leave a batch smaller for that column.
     record
         Steps at which parameters and risks are recorded; by default the last.
-    seed
+    random_state
         Seed of the mini-batches.
 
     Returns
@@ -183,7 +185,9 @@ def train(
     optimizer = AMSGrad(alpha=positive("learning_rate", learning_rate))
     optimizer.setup(model)
     _add_decay(model, lam, columns)
-    batches = pooled_batches(n_p, len(rows) - n_p, n_batches, np.random.default_rng(child(seed, 0)))
+    batches = pooled_batches(
+        n_p, len(rows) - n_p, n_batches, np.random.default_rng(child(random_state, 0))
+    )
     snapshots, risks = [], []
     for step in range(n_steps + 1):
         if step in steps:  # before the update that would follow: after `step` updates

@@ -1,16 +1,13 @@
 """Chainer imports cleanly and leaves NumPy as it was."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
+from tests.children import python
+
 
 def run(code):
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
+    return python("-W", "error", "-c", code)
 
 
 def test_import_is_silent_even_with_warnings_as_errors():

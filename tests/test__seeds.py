@@ -27,5 +27,5 @@ def test_different_keys_differ():
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "a", None, True])
 def test_bad_seed(seed):
-    with pytest.raises(ValueError, match="seed must be an integer >= 0 or a SeedSequence"):
+    with pytest.raises(ValueError, match="random_state must be an integer >= 0 or a SeedSequence"):
         child(seed)

@@ -10,6 +10,14 @@ import pytest
 from pu_shift._signals import exit_status
 
 
+@pytest.fixture
+def hears_hang_ups():
+    """Under nohup a process is deaf to them."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def exit_with(code):
     def run():
         sys.exit(code)
@@ -33,7 +41,7 @@ def exit_with(code):
         (lambda: exit_status(lambda: signal.raise_signal(signal.SIGTERM)), 143, "terminated\n"),
     ],
 )
-def test_the_status_says_how_it_ended(run, status, message, capsys):
+def test_the_status_says_how_it_ended(run, status, message, hears_hang_ups, capsys):
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert exit_status(run) == status
     assert capsys.readouterr().err == message
@@ -55,12 +63,9 @@ def test_an_error_is_not_hidden():
         exit_status(lambda: 1 // 0)
 
 
-def test_what_is_ignored_stays_ignored():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        assert exit_status(lambda: signal.raise_signal(signal.SIGHUP)) == 0
-    finally:
-        signal.signal(signal.SIGHUP, before)
+def test_what_is_ignored_stays_ignored(hears_hang_ups):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert exit_status(lambda: signal.raise_signal(signal.SIGHUP)) == 0
 
 
 def test_another_thread_has_no_signals():

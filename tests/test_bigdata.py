@@ -256,6 +256,6 @@ def test_a_worker_of_another_version_that_joins_later_is_refused(tmp_path, versi
     with Cluster(tmp_path, workers=1) as cluster, connected(cluster.address) as client:
         assert client.submit(task, "abc").result() == 3
         cluster.workers[0].kill()
-        cluster.add_worker(path=package.parent)
+        cluster.add_worker(path=[package.parent])
         with pytest.raises(ValueError, match=rf"^cluster: the worker tcp://\S* {has}"):
             client.submit(task, "abcd").result()

@@ -1,11 +1,11 @@
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from pu_shift.data import loading
+from tests.children import python
 from tests.data import tiny
 from tests.data.conftest import home  # noqa: F401
 
@@ -88,7 +88,6 @@ def test_a_wrong_command_line_gives_status_2(run, arguments):
 
 
 def test_the_script_runs_from_anywhere(tmp_path):
-    command = [sys.executable, str(SCRIPT), "--list"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = python(SCRIPT, "--list", cwd=tmp_path)
     assert "banana" in done.stdout
     assert done.stderr == ""

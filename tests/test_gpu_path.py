@@ -5,32 +5,18 @@ while it is being imported, so each test runs in a process of its own.
 """
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests import children
+from tests.children import ROOT
+
 DOUBLES = ROOT / "tests" / "doubles"
 
 
 def python(*arguments, **environment):
-    paths = [str(ROOT), str(DOUBLES), os.environ.get("PYTHONPATH", "")]
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={
-            **{name: value for name, value in os.environ.items() if "COV_CORE" not in name},
-            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-            "OMP_NUM_THREADS": "1",
-            **environment,
-        },
-    )
+    environment = {"OMP_NUM_THREADS": "1", **environment}
+    return children.python(*arguments, path=[DOUBLES], cwd=ROOT, env=environment)
 
 
 REFUSED = """
@@ -74,7 +60,7 @@ def test_the_stand_in_refuses_what_it_should():
 
 
 def gpu_suite(**environment):
-    options = ("-q", "-n", "0", "--no-cov", "-p", "no:cacheprovider", "-m", "gpu")
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "gpu")
     return python("-m", "pytest", *options, "tests/gpu", **environment)
 
 

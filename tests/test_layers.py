@@ -1,11 +1,11 @@
 """How the code is laid out: a module imports only from its own layer or from those above it."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.children import python
 
 PACKAGE = Path(__file__).resolve().parents[1] / "pu_shift"
 # From the top; the map in CONTRIBUTING.md is made from it.
@@ -130,5 +130,5 @@ def test_a_user_does_not_load_what_only_the_paper_needs(run):
     # Recent releases of scikit-learn load pandas themselves, where it is installed.
     code = "import sys, sklearn.base; before = set(sys.modules)\n"
     code += f"{run}\nprint(sorted({heavy} & (set(sys.modules) - before)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -94,7 +94,11 @@ def test_bad_input(call, message):
 
 
 def test_the_initial_weights_of_a_network_come_from_the_seed_alone():
-    same, again, other = MLP(3, 5, 2, seed=1), MLP(3, 5, 2, seed=1), MLP(3, 5, 2, seed=2)
+    same, again, other = (
+        MLP(3, 5, 2, random_state=1),
+        MLP(3, 5, 2, random_state=1),
+        MLP(3, 5, 2, random_state=2),
+    )
     np.testing.assert_array_equal(same.linear1.W.array, again.linear1.W.array)
     assert (same.linear1.W.array != other.linear1.W.array).any()
 

@@ -12,10 +12,18 @@ import numpy as np
 import pytest
 from sklearn.model_selection import cross_val_score
 
-from pu_shift import DensityRatioClassifier, RiskMinimizationClassifier, data, estimate_prior
+from pu_shift import (
+    DensityRatioClassifier,
+    RiskMinimizationClassifier,
+    data,
+    estimate_prior,
+    load_model,
+    save_model,
+)
 from pu_shift.cli import commands, main
 from pu_shift.data import loading, parsers, registry
 from pu_shift.estimation import class_prior
+from pu_shift.estimators.state import RatioState
 from pu_shift.losses import LOSSES, Loss
 from pu_shift.plots import _axes
 from pu_shift.ratios.registry import RATIOS
@@ -206,3 +214,20 @@ def test_new_plot():
     classifier = DensityRatioClassifier(0.4, widths=1.0, lams=0.1).fit_pu(P, U)
     display = ShareDisplay.from_estimator(classifier, U)
     assert (np.diff(display.ax_.lines[0].get_ydata()) <= 0).all()
+
+
+def test_new_model_file_field(tmp_path, monkeypatch):
+    keep, restore = RatioState._fitted_state, RatioState._restore_fit
+    classifier = DensityRatioClassifier(0.4, widths=1.0, lams=0.1).fit_pu(P, U)
+    classifier.rows_ = len(P)
+    save_model(tmp_path / "old.npz", classifier)
+
+    def restored(self, state):
+        restore(self, state)
+        self.rows_ = state.get("rows")
+
+    monkeypatch.setattr(RatioState, "_fitted_state", lambda c: {**keep(c), "rows": c.rows_})
+    monkeypatch.setattr(RatioState, "_restore_fit", restored)
+    save_model(tmp_path / "new.npz", classifier)
+    assert load_model(tmp_path / "new.npz").rows_ == len(P)
+    assert load_model(tmp_path / "old.npz").rows_ is None

@@ -98,7 +98,7 @@ def test_equals_plain_chainer_one_candidate_at_a_time(loss, correction, n_batche
     train(
         model, X_P, X_U, Risk(CONDITIONS, loss, correction=correction, gamma=0.7), lam=LAMS,
         n_steps=30, n_batches=n_batches, learning_rate=0.05, weights_p=keep[0], weights_u=keep[1],
-        seed=7,
+        random_state=7,
     )  # fmt: skip
     name = loss if isinstance(loss, str) else loss.name
     for k in range(3):
@@ -235,7 +235,7 @@ def test_squared_loss_converges_to_the_closed_form(basis):
     else:
         model = GaussianKernelModel(X_U[:10], 1.5, 4, dtype=np.float64)
     phi_p, phi_u = model.features(X_p), model.features(X_u)
-    train(model, X_p, X_u, Risk(conditions), lam=lams, n_steps=4000, learning_rate=1e-2)
+    train(model, X_p, X_u, Risk(conditions), lam=lams, n_steps=1500, learning_rate=3e-2)
     for k in range(4):
         solution = ridge(phi_p, phi_u, conditions[k], lams[k])
         np.testing.assert_allclose(model.W.array[:, k], solution[:-1], atol=1e-4)
@@ -278,7 +278,7 @@ def test_double_hinge_converges_to_the_optimum_of_a_quadratic_program():
     assert program.success
     model = LinearModel(3, dtype=np.float64)
     risk = Risk(condition, "double_hinge")
-    result = train(model, X_p, X_u, risk, lam=lam, n_steps=4000, learning_rate=1e-3)
+    result = train(model, X_p, X_u, risk, lam=lam, n_steps=1500, learning_rate=3e-3)
     reached = float(objective_of(result, lam)[0])
     assert reached == pytest.approx(program.fun, abs=2e-4)
     assert reached >= program.fun - 1e-8
@@ -296,7 +296,7 @@ def test_smooth_losses_converge_to_the_optimum_of_lbfgs(loss):
     best = minimize(objective, np.zeros(4), method="L-BFGS-B", options={"ftol": 1e-14})
     model = LinearModel(3, dtype=np.float64)
     risk = Risk(condition, loss)
-    result = train(model, X_p, X_u, risk, lam=lam, n_steps=3000, learning_rate=1e-2)
+    result = train(model, X_p, X_u, risk, lam=lam, n_steps=1000, learning_rate=3e-2)
     assert float(objective_of(result, lam)[0]) == pytest.approx(best.fun, abs=1e-6)
 
 
@@ -328,7 +328,7 @@ def test_recorded_risks_are_the_unbiased_ones_of_the_snapshots():
 
 def test_the_bias_does_not_decay():
     model = LinearModel(3, dtype=np.float64)
-    train(model, X_P, X_U, Risk(CONDITIONS[0]), lam=100.0, n_steps=3000, learning_rate=0.01)
+    train(model, X_P, X_U, Risk(CONDITIONS[0]), lam=100.0, n_steps=300, learning_rate=0.05)
     assert np.abs(model.W.array).max() < 0.01 < 0.1 < abs(model.b.array[0])
 
 
@@ -337,7 +337,7 @@ def test_mini_batches_depend_on_the_seed_alone():
 
     def run(seed):
         model = LinearModel(3)
-        train(model, X_p, X_u, Risk(CONDITIONS[0]), n_steps=25, n_batches=5, seed=seed)
+        train(model, X_p, X_u, Risk(CONDITIONS[0]), n_steps=25, n_batches=5, random_state=seed)
         return model.W.array.copy()
 
     np.random.seed(0)  # noqa: NPY002  (the global generator must not matter)
@@ -375,7 +375,7 @@ class TestNetworks:
         assert found[None] < -0.5 < -0.1 < found["ascent"]
 
     def test_equals_plain_chainer(self):
-        ours, theirs = MLP(3, 5, 1, seed=3), MLP(3, 5, 1, seed=3)
+        ours, theirs = MLP(3, 5, 1, random_state=3), MLP(3, 5, 1, random_state=3)
         risk = Risk(Condition(0.3, 0.5), "logistic", "pu-shift")
         train(ours, self.P, self.U, risk, lam=0.1, n_steps=20, learning_rate=0.01)
         optimizer = chainer.optimizers.AMSGrad(alpha=0.01)

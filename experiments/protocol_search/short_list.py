@@ -114,7 +114,7 @@ def accuracies(task: Task, seed: int) -> pd.DataFrame:
         # What two entries have in common is fitted once.
         fit = cache(partial(fit_at, sample, task.prior, given))
         samples = sample.positives, sample.unlabeled
-        ratio = ULSIF(*samples, width_factors=WIDTHS, lams=1e-2, seed=sample.seed)
+        ratio = ULSIF(*samples, width_factors=WIDTHS, lams=1e-2, random_state=sample.seed)
         glance = (task.trial, task.prior, seed) == (0, 0.3, 0)
         entries = [entry for entry in ENTRIES if glance or not entry.glance]
         for entry, method in product(entries, KER_METHODS):

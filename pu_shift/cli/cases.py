@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sklearn.pipeline import Pipeline
 
 from pu_shift._checks import distinct
-from pu_shift.cli.common import CommandError, add_data, stage
+from pu_shift.cli.common import CommandError, add_data, share, stage
 from pu_shift.estimation.test_prior import estimate_from_sums
 from pu_shift.estimators import DensityRatioClassifier
 from pu_shift.files.models import load_model
@@ -42,7 +42,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def _number_or_estimate(text: str) -> float | str:
-    return text if text == "estimate" else float(text)
+    return text if text == "estimate" else share(text)
 
 
 class OpenedModel(NamedTuple):

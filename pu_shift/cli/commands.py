@@ -56,7 +56,11 @@ COMMANDS: dict[str, Any] = {
 def run_command(argv: Sequence[str] | None) -> int:
     """Do what the arguments ask for and return the exit status, or exit with its own."""
     arguments = sys.argv[1:] if argv is None else argv
-    options = _parser(arguments).parse_args(arguments)
+    parser = _parser(arguments)
+    if not arguments:
+        parser.print_help()
+        return 2
+    options = parser.parse_args(arguments)
 
     def show_warning(message: Any, *_: Any) -> None:
         print(f"warning: {_in_own_words(message, options.parser)}", file=sys.stderr)

@@ -35,6 +35,16 @@ def add_data(parser: argparse.ArgumentParser, **options: Any) -> None:
     }
 
 
+def share(text: str) -> float:
+    """Return a share that is written as 0.3 or as 30%."""
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number) / (100.0 if text.strip().endswith("%") else 1.0)
+    except ValueError:
+        message = f"must be a number such as 0.3 or 30%, got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
+
+
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """Add the option for the seed."""
     parser.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pu_shift.cli.common import add_seed, cluster_of
+from pu_shift.cli.common import add_seed, cluster_of, share
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
 from pu_shift.estimation.class_prior import PRIOR_METHODS
 
@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--method", choices=PRIOR_METHODS, default="auto", help="estimator (default: auto)"
     )
     parser.add_argument(
-        "--level", type=float, default=0.95, help="level of the interval (default: 0.95)"
+        "--level", type=share, default=0.95, help="level of the interval (default: 0.95)"
     )
     add_seed(parser)
 

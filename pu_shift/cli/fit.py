@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from pu_shift._chainer import require_chainer
 from pu_shift._sklearn import restore_scaler
-from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, stage
+from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, share, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.models import save_model
@@ -41,9 +41,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="ratio: density ratio, takes new priors and costs without a new fit (default); "
         "risk: risk minimisation, for one condition",
     )
-    parser.add_argument("--prior", type=float, help="share of positives (default: estimated)")
-    parser.add_argument("--test-prior", type=float, help="share at test (default: prior)")
-    parser.add_argument("--alpha", type=float, default=0.5, help="false-alarm cost (default: 0.5)")
+    parser.add_argument("--prior", type=share, help="share of positives (default: estimated)")
+    parser.add_argument("--test-prior", type=share, help="share at test (default: prior)")
+    parser.add_argument("--alpha", type=share, default=0.5, help="false-alarm cost (default: 0.5)")
     parser.add_argument(
         "--basis",
         choices=("gaussian", "linear"),

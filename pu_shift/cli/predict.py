@@ -16,6 +16,7 @@ from pu_shift.cli.common import (
     check_out,
     cluster_of,
     progress_bar,
+    share,
     stage,
 )
 from pu_shift.files import parquet
@@ -39,7 +40,7 @@ TEXTS = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_model(parser)
-    parser.add_argument("--alpha", type=float, help="another false-alarm cost (method ratio only)")
+    parser.add_argument("--alpha", type=share, help="another false-alarm cost (method ratio only)")
     parser.add_argument(
         "--out", metavar="FILE", help="CSV or .parquet file to write (default: CSV, the terminal)"
     )

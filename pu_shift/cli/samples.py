@@ -12,17 +12,10 @@ from pu_shift._checks import ArgumentError
 from pu_shift.cli.common import CommandError, add_cluster, add_data, stage
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.files import parquet
+from pu_shift.files.columns import check_drop, missing_column, separator_hint, split_names
 from pu_shift.files.parquet import Samples, is_parquet
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import (
-    CellError,
-    check_drop,
-    check_features,
-    column_names,
-    missing_column,
-    read_csv,
-    separator_hint,
-)
+from pu_shift.files.tables import CellError, check_features, column_names, read_csv
 
 FILES = """\
 files:
@@ -46,7 +39,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         action="append",
         default=[],
-        help="a column that is no feature, for instance an id; may be repeated",
+        help="columns that are no features, for instance id,date; may be repeated",
     )
     parser.add_argument(
         "--prepare",
@@ -68,6 +61,7 @@ def read_samples(options: argparse.Namespace) -> Samples:
     if any(map(is_parquet, paths)):
         return _parquet_samples(options)
     tables = [column_names(path) for path in paths]
+    options.drop = split_names(options.drop, tables)
     check_drop(paths[0], options.drop, label, tables)
     features = [
         [name for name in names if name != label and name not in options.drop] for names in tables
@@ -144,4 +138,4 @@ def _two_samples(
 def estimated_prior(X_p: Any, X_u: Any, seed: int, **options: Any) -> Any:
     """Estimate the prior, for estimate-prior and for fit alike."""
     with stage("estimating the prior"):
-        return estimate_prior(X_p, X_u, seed=seed, **options)
+        return estimate_prior(X_p, X_u, random_state=seed, **options)

@@ -114,8 +114,8 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     has_preamble = content.startswith((b"@", b"%"))
     if has_preamble:
         preamble, *rest = re.split(rb"(?im)^@data[^\n]*\n", content, maxsplit=1)
-        content = (rest or [content])[0].lstrip()
-        if content.startswith((b"@", b"%")):
+        content = re.sub(rb"(?m)^[ \t]*%[^\n]*\n?", b"", (rest or [content])[0]).lstrip()
+        if not rest or content.startswith(b"@"):
             raise DataError("has a KEEL or ARFF header but no @data line")
         if content.startswith(b"{"):
             return _parse_sparse(

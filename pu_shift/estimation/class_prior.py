@@ -27,11 +27,12 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from pu_shift._checks import one_of, open_unit, positive_int
 from pu_shift._grids import assign_folds
+from pu_shift._moved import renamed_seed
 from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import fit_scaler
 from pu_shift.bigdata import in_memory, is_dask
 from pu_shift.ratios.base import GridEdgeWarning
-from pu_shift.ratios.kernels import as_rows, at_most, check_scale
+from pu_shift.ratios.kernels import as_rows, at_most
 from pu_shift.ratios.ulsif import ULSIF
 
 N_FOLDS = 5
@@ -82,13 +83,14 @@ class PriorEstimate:
     parts: dict[str, float]
 
 
+@renamed_seed
 def estimate_prior(
     X_p: Any,
     X_u: Any,
     method: str = "auto",
     level: float = 0.95,
     max_rows: int = 4000,
-    seed: Seed = 0,
+    random_state: Seed = 0,
 ) -> PriorEstimate:
     r"""Estimate π, the share of positives among the unlabelled rows.
 
@@ -122,7 +124,7 @@ def estimate_prior(
         the estimate, and of the bound.
     max_rows
         The largest number of rows used of P and of U each.
-    seed
+    random_state
         Seed of everything random.
 
     Returns
@@ -144,16 +146,15 @@ def estimate_prior(
     level = open_unit("level", level)
     limit = positive_int("max_rows", max_rows, least=40)
     if is_dask(X_p) or is_dask(X_u):
-        X_p, X_u = map(np.asarray, in_memory({"X_p": X_p, "X_u": X_u}, child(seed, 3)))
+        X_p, X_u = map(np.asarray, in_memory({"X_p": X_p, "X_u": X_u}, child(random_state, 3)))
     X_p = as_rows("X_p", X_p, least=3)
     X_u = as_rows("X_u", X_u, least=3, columns=X_p.shape[1])
     X_p, X_u = (
-        at_most(X, limit, child(seed, 0, part)).astype(np.float64)
+        at_most(X, limit, child(random_state, 0, part)).astype(np.float64)
         for part, X in enumerate((X_p, X_u))
     )
-    check_scale(X_p, X_u, linear=False)
     X_p, X_u = _scaled(X_p, X_u)
-    scores_p, scores_u = cross_fitted_scores(X_p, X_u, child(seed, 1))
+    scores_p, scores_u = cross_fitted_scores(X_p, X_u, child(random_state, 1))
     posterior = roc_posterior(scores_p, scores_u)
     parts = {
         name: estimate(scores_p, scores_u, posterior) for name, estimate in PRIOR_ESTIMATORS.items()
@@ -163,7 +164,7 @@ def estimate_prior(
     prior = float(np.clip(parts[method], PRIORS[0], PRIORS[-1]))
     tail = 0.5 * (1.0 - level)
     low, high = (float(value) for value in _quantiles(posterior, [tail, 1.0 - tail]))
-    bound = prior_bound(X_p, X_u, level, child(seed, 2))
+    bound = prior_bound(X_p, X_u, level, child(random_state, 2))
     return PriorEstimate(prior, min(low, prior), max(high, prior), bound, level, method, parts)
 
 
@@ -287,7 +288,7 @@ def _kernel_scores(X_p: np.ndarray, X_u: np.ndarray, seed: Seed) -> tuple[np.nda
                 X_u[folds_u != fold],
                 n_centers=200,
                 selection="loo",
-                seed=child(seed, 2),
+                random_state=child(seed, 2),
             )
         scores_p[folds_p == fold] = ratio(X_p[folds_p == fold])
         scores_u[folds_u == fold] = ratio(X_u[folds_u == fold])

@@ -23,6 +23,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import open_unit, positive_int, shown
+from pu_shift._moved import renamed_seed
 from pu_shift._seeds import Seed, child
 from pu_shift.estimators.base import validated
 from pu_shift.estimators.density_ratio import DensityRatioClassifier
@@ -68,6 +69,7 @@ class ShiftCheck:
         )
 
 
+@renamed_seed
 def check_shift(
     classifier: Any,
     X_new: Any,
@@ -76,7 +78,7 @@ def check_shift(
     *,
     level: float = 0.05,
     n_bootstrap: int = 500,
-    seed: Seed = 0,
+    random_state: Seed = 0,
 ) -> ShiftCheck:
     r"""Test whether new rows are a mixture of the two classes: a shift of priors alone.
 
@@ -105,7 +107,7 @@ def check_shift(
         The share of false alarms to accept.
     n_bootstrap
         Number of bootstrap samples.
-    seed
+    random_state
         Seed of everything random.
 
     Returns
@@ -133,12 +135,12 @@ def check_shift(
     X_new = validated(classifier, X_new, name="X_new", reset=False)
     if X_new.shape[0] < 20:
         raise ValueError(f"X_new must have at least 20 rows, got {X_new.shape[0]}")
-    *reference, score = _scores(classifier, X_p, X_u, child(seed, 2))
+    *reference, score = _scores(classifier, X_p, X_u, child(random_state, 2))
     new = score(X_new)
     counts = _counts(*reference, new.ravel())
     # Every row counts once, also when each fold has a score for it.
     counts[-1] = counts[-1] * (new.shape[-1] / new.size)
-    rng = np.random.default_rng(child(seed, 0))
+    rng = np.random.default_rng(child(random_state, 0))
     thetas = np.linspace(-prior / (1.0 - prior), 1.0, N_THETAS)
     theta, distance = (float(part[0]) for part in _fit([c[None] for c in counts], thetas))
     drawn = [
@@ -148,18 +150,19 @@ def check_shift(
     by_chance = _fit(drawn, thetas)[1]
     p_value = (1.0 + (by_chance >= distance - 1e-12).sum()) / (n_bootstrap + 1.0)
     if X_p is not None:
-        p_features = _tell_apart(X_new, X_p, X_u, theta, child(seed, 1))
+        p_features = _tell_apart(X_new, X_p, X_u, theta, child(random_state, 1))
         p_value = min(1.0, 2.0 * min(p_value, p_features))
     return ShiftCheck(float(p_value), prior + theta * (1.0 - prior), distance, level)
 
 
+@renamed_seed
 def check_positives(
     classifier: Any,
     X_p: Any = None,
     X_u: Any = None,
     *,
     n_bootstrap: int = 500,
-    seed: Seed = 0,
+    random_state: Seed = 0,
 ) -> float:
     r"""Test whether U can hold the positives: π p_p ≤ p_u where the ratio is high.
 
@@ -170,7 +173,7 @@ def check_positives(
 
     Parameters
     ----------
-    classifier, X_p, X_u, n_bootstrap, seed
+    classifier, X_p, X_u, n_bootstrap, random_state
         As for :func:`check_shift`.
 
     Returns
@@ -190,8 +193,8 @@ def check_positives(
     (True, True)
     """
     prior = _prior_of(classifier)
-    p, u = _counts(*_scores(classifier, X_p, X_u, child(seed, 2))[:2])
-    rng = np.random.default_rng(child(seed, 0))
+    p, u = _counts(*_scores(classifier, X_p, X_u, child(random_state, 2))[:2])
+    rng = np.random.default_rng(child(random_state, 0))
 
     def excess(p: np.ndarray, u: np.ndarray) -> np.ndarray:
         above_p, above_u = (

@@ -313,7 +313,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("prior must be given when X has missing values")
             # An invalid test prior or alpha fails before the costly estimate.
             Condition(0.5, self._stated_test_prior, self.alpha)
-            prior = estimate_prior(X_p, X_u, seed=child(seed, 9)).prior
+            prior = estimate_prior(X_p, X_u, random_state=child(seed, 9)).prior
         return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
 
     def _wanted(

@@ -62,7 +62,9 @@ def fit_basis(
         centers = choose_centers(X_p, X_u, n_centers, "both", child(seed, 2))
         widths = _widths(classifier, X_p, X_u, seed)
         if classifier.width_rule == "ulsif":
-            ratio = ULSIF(X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=n_folds, seed=seed)
+            ratio = ULSIF(
+                X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=n_folds, random_state=seed
+            )
             widths = np.array([ratio.width_])
     options = {
         "criterion": None if classifier.criterion == "surrogate" else "zero_one",
@@ -96,7 +98,7 @@ def _training_options(classifier: Any, seed: Seed) -> dict[str, Any]:
         "n_steps": classifier.n_steps,
         "n_batches": classifier.n_batches,
         "learning_rate": classifier.learning_rate,
-        "seed": child(seed, 3),
+        "random_state": child(seed, 3),
         "record": (0, int(0.9 * classifier.n_steps), classifier.n_steps) if classifier.safe else (),
     }
 

@@ -41,7 +41,7 @@ def kernel_ratio(classifier: Any, name: str, X_p: Any, X_u: Any, n_folds: int, s
         "n_centers": classifier.n_centers,
         "widths": classifier.widths,
         "n_folds": n_folds,
-        "seed": seed,
+        "random_state": seed,
     }
     if classifier.width_factors is not None:
         options["width_factors"] = classifier.width_factors

@@ -23,13 +23,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pu_shift._checks import distinct, one_line, shown
+from pu_shift._checks import LARGEST, distinct, one_line, shown
 from pu_shift._files import replacing
 from pu_shift._sklearn import restore_scaler
 from pu_shift._version import __version__
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import LARGEST
 from pu_shift.files.unpacking import ZIP_METHODS, may_unpack
 from pu_shift.files.version_2 import upgraded
 

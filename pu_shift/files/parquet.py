@@ -17,9 +17,10 @@ import numpy as np
 from pu_shift._checks import ArgumentError, one_line, shown
 from pu_shift._seeds import Seed
 from pu_shift.bigdata import cluster_errors, compute, in_memory, on_worker, partitions
+from pu_shift.files.columns import check_drop, check_names, missing_column, split_names
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import Block, CellError, check_drop, check_finite, missing_column
-from pu_shift.files.unpacking import DataError
+from pu_shift.files.tables import Block, CellError, check_finite
+from pu_shift.files.unpacking import DataError, reading
 
 SUFFIXES = (".parquet", ".pq")
 # What the columns of a partition take, at most, unless a row group takes more.
@@ -61,8 +62,8 @@ class ParquetTable:
             self.schema, self.n_rows = dataset.schema, dataset.count_rows()
             self.files = sorted(dataset.get_fragments(), key=lambda file: file.path)
         self.names = list(self.schema.names)
-        if len(set(self.names)) < len(self.names):
-            raise DataError(f"data: {path} has two columns of one name")
+        with reading(f"data: {one_line(path)}", mark=""):
+            check_names(self.names)
         if self.n_rows == 0:
             raise DataError(f"data: {path} has no rows")
 
@@ -187,6 +188,7 @@ def read_samples(
 def _features(tables: Sequence[ParquetTable], label: str | None, drop: Sequence[str]) -> list[str]:
     """Return the names of the features, if the tables have them and what else is named."""
     first, last = tables[0], tables[-1]
+    drop = split_names(drop, [table.names for table in tables])
     check_drop(first.path, drop, label, [table.names for table in tables])
     if label is not None and label not in first.names:
         raise ArgumentError("label", f": {first.path} {missing_column(label, first.names)}")

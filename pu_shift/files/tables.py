@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import partial
 from itertools import chain, dropwhile
 from pathlib import Path
@@ -20,14 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import ArgumentError, one_line, shown
+from pu_shift._checks import LARGEST, check_scales, one_line, shown
+from pu_shift.files.columns import check_names, missing_column
 from pu_shift.files.unpacking import DataError, decompressed, may_unpack, reading
 
 # Large enough that reading is fast, small beside what a process needs anyway.
 BLOCK_CELLS, BLOCK_BYTES = 655_360, 16 << 20
 # One chunk may take more, where rows become longer; a quote that nothing closes does not.
 MOST_CHUNK_BYTES = 256 << 20
-LARGEST = 1e150
 MAX_COLUMNS, MAX_LINE = 1 << 16, 1 << 22
 
 _MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none")
@@ -275,47 +274,19 @@ def _number(cell: Any) -> float | None:
     return float(text) if is_number(text) and "_" not in text else None
 
 
-def wrong_cell(row: int, column: Any, found: Any) -> CellError:
+def wrong_cell(row: int, column: Any, found: Any) -> DataError:
     """Return the error for a cell that is no number; the column by its name or from 1."""
     found = found[:100] if isinstance(found, str) else found
-    hint = ""
     if isinstance(found, float) and np.isfinite(found):
-        hint = f", above {LARGEST:g}"
-    elif isinstance(found, str) and re.fullmatch(r"[-+]?\d*,\d+", found.strip()):
+        return DataError(
+            f"has {found:.3g} in row {row} of column {shown(column)}, whose square leaves the "
+            "range of floating-point numbers: divide the column by a power of ten"
+        )
+    hint = ""
+    if isinstance(found, str) and re.fullmatch(r"[-+]?\d*,\d+", found.strip()):
         hint = " (decimals need a point, not a comma)"
     return CellError(
         f"needs a finite number in row {row} of column {shown(column)}, found {shown(found)}{hint}"
-    )
-
-
-def missing_column(name: str, names: Sequence[str]) -> DataError:
-    """Return the error for a column that a table with other names has not."""
-    close = get_close_matches(name, names, 1, 0.85)
-    hint = f", did you mean {shown(close[0])}?" if close else separator_hint(names)
-    return DataError(
-        f"has no column {shown(name)}{hint or f', its columns are {shown(list(names))}'}"
-    )
-
-
-def check_drop(
-    path: str, drop: Sequence[str], label: str | None, tables: Sequence[Sequence[str]]
-) -> None:
-    """Refuse to leave out the label, or a column that none of the tables has."""
-    for name in drop:
-        if name == label:
-            raise ArgumentError("drop", f": {path} needs its label {shown(name)}")
-        if not any(name in names for names in tables):
-            raise ArgumentError("drop", f": {path} {missing_column(name, tables[0])}")
-
-
-def separator_hint(names: Sequence[str]) -> str:
-    """Say that a table has another separator, if its only name looks like several."""
-    marks = [mark for mark in "|: " if len(names) == 1 and mark in names[0]]
-    if not marks:
-        return ""
-    return (
-        f", its only one is {shown(names[0])}: columns must be separated by commas, semicolons or "
-        f"tabs, not by {marks[0]!r}"
     )
 
 
@@ -345,6 +316,8 @@ def check_features(
         if not names:
             raise DataError("has no column of features")
         check_finite(rows, names, missing=missing)
+    if rows.dtype != object:
+        check_scales(np.fmin.reduce(rows), np.fmax.reduce(rows), names)
     return rows
 
 
@@ -440,11 +413,7 @@ def _header(table: Table) -> list[str]:
     if all(is_number(name) for name in table.first):
         raise DataError("must begin with a line of column names")
     names = table.names()
-    seen = set()
-    for name in names:
-        if name in seen:
-            raise DataError(f"has two columns {shown(name)}")
-        seen.add(name)
+    check_names(names)
     return names
 
 

@@ -26,11 +26,20 @@ _COMPRESSIONS: tuple[tuple[bytes, Callable[[Any], Any]], ...] = (
     (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream)),
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    (b"\x28\xb5\x2f\xfd", lambda stream: _zstandard(stream)),
 )
 
 
 class DataError(ValueError):
     """Data that cannot be had, or that is not what it should be."""
+
+
+def _zstandard(stream: Any) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise DataError("is packed by zstd, which needs pyarrow: unpack it first") from None
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(stream, "r"), "zstd")
 
 
 def decompressed(stream: Any, member: str | None = None) -> io.BufferedReader:

@@ -436,9 +436,8 @@ def gaussian_basis(
     if widths is not None:
         return Basis(centers), check_grid("widths", widths, allow_zero=False)
     if factors is None:
-        return Basis(centers), near_median_distance(*samples, child(seed, 1)) * np.array(
-            WIDTH_FACTORS
-        )
+        median = near_median_distance(*samples, child(seed, 1))
+        return Basis(centers), np.array(WIDTH_FACTORS) * median
     factors = check_grid("width_factors", factors, allow_zero=False)
     return Basis(centers), factors * _joint_median(samples, seed)
 

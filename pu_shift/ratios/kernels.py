@@ -65,8 +65,8 @@ def check_scale(first: Any, second: Any, linear: bool) -> None:
     if largest > (float(limits.max) / terms) ** 0.5:
         raise ArgumentError(
             "X",
-            f"must be scaled: squares of values up to {largest:.3g} leave the range of "
-            f"{first.dtype}. {SCALE_CURE}",
+            f"must be scaled: column {int(xp.argmax(sizes)) + 1} has values up to {largest:.3g}, "
+            f"whose squares leave the range of {first.dtype}: divide it by a power of ten",
         )
     if not linear:
         return

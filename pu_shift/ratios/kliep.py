@@ -9,6 +9,7 @@ import numpy as np
 
 from pu_shift._checks import non_negative, positive_int
 from pu_shift._grids import Folds, deal_folds, training_weights
+from pu_shift._moved import renamed_seed
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_namespace, beside
 from pu_shift.ratios import kernels
@@ -30,7 +31,7 @@ class KLIEP(BasisRatio):
 
     Parameters
     ----------
-    numerator, denominator, n_centers, centers, widths, width_factors, n_folds, seed
+    numerator, denominator, n_centers, centers, widths, width_factors, n_folds, random_state
         As for :class:`pu_shift.ULSIF`; the centres are drawn from the numerator by default.
     tolerance
         Largest distance of the mean log-likelihood to its optimum.
@@ -46,6 +47,7 @@ class KLIEP(BasisRatio):
     True
     """
 
+    @renamed_seed
     def __init__(
         self,
         numerator: Any = None,
@@ -58,7 +60,7 @@ class KLIEP(BasisRatio):
         n_folds: int = 5,
         tolerance: float = 1e-4,
         max_iterations: int = 5000,
-        seed: Seed = 0,
+        random_state: Seed = 0,
     ) -> None:
         self.n_centers = n_centers
         self.centers = centers
@@ -67,7 +69,7 @@ class KLIEP(BasisRatio):
         self.n_folds = n_folds
         self.tolerance = tolerance
         self.max_iterations = max_iterations
-        self.seed = seed
+        self.random_state = random_state
         if numerator is not None:
             self.fit(numerator, denominator)
 
@@ -88,14 +90,19 @@ class KLIEP(BasisRatio):
         non_negative("tolerance", self.tolerance)
         samples = check_samples(numerator, denominator, linear=False)
         basis, self.widths_ = gaussian_basis(
-            samples, self.centers, self.n_centers, self.widths, self.width_factors, self.seed
+            samples,
+            self.centers,
+            self.n_centers,
+            self.widths,
+            self.width_factors,
+            self.random_state,
         )
         n_nu, n_widths = samples[0].shape[0], len(self.widths_)
         means = basis.sums(samples[1], self.widths_)[:, 0, :] / samples[1].shape[0]
         # Column k trains without fold k, the last column on all rows.
         train = np.ones((n_nu, 1))
         if n_widths > 1:
-            folds = deal_folds("numerator", n_nu, self.n_folds, child(self.seed, 2, 0))
+            folds = deal_folds("numerator", n_nu, self.n_folds, child(self.random_state, 2, 0))
             train = training_weights(folds.of_rows(0, n_nu), self.n_folds, np.float64)
         train = beside(train, means)
         self.lam_, self.lams_ = float("nan"), np.array([np.nan])

@@ -25,12 +25,12 @@ BASIS_RATIOS: dict[str, type[BasisRatio]] = {"ulsif": ULSIF, "kliep": KLIEP}
 
 
 def _ulsif(n_folds: int, seed: Seed, device: Any) -> DensityRatio:
-    ratio = ULSIF(n_centers=None, lams=RATIO_LAMS, n_folds=n_folds, seed=seed)
+    ratio = ULSIF(n_centers=None, lams=RATIO_LAMS, n_folds=n_folds, random_state=seed)
     return StandardizedRatio(ratio, device)
 
 
 def _kliep(n_folds: int, seed: Seed, device: Any) -> DensityRatio:
-    return StandardizedRatio(KLIEP(n_centers=None, n_folds=n_folds, seed=seed), device)
+    return StandardizedRatio(KLIEP(n_centers=None, n_folds=n_folds, random_state=seed), device)
 
 
 def _logistic(width_factor: float | None, n_folds: int, seed: Seed, device: Any) -> DensityRatio:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from pu_shift._checks import check_scales
 from pu_shift._grids import Folds
 from pu_shift.device import Device, to_numpy
 from pu_shift.ratios.base import DensityRatio, Ratio, State, check_shape
@@ -16,6 +17,9 @@ from pu_shift.ratios.base import DensityRatio, Ratio, State, check_shape
 
 def mean_and_scale(first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each column of two samples; 1 for a constant one."""
+    low = np.minimum(first.min(axis=0), second.min(axis=0))
+    high = np.maximum(first.max(axis=0), second.max(axis=0))
+    check_scales(low, high)
     (n, m), (mean, other) = (
         (first.shape[0], second.shape[0]),
         (X.mean(axis=0, dtype=np.float64) for X in (first, second)),
@@ -24,8 +28,6 @@ def mean_and_scale(first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
     apart = other - mean
     squares = squares + apart**2 * (n * m / (n + m))
     scale = np.sqrt(squares / (n + m))
-    low = np.minimum(first.min(axis=0), second.min(axis=0))
-    high = np.maximum(first.max(axis=0), second.max(axis=0))
     scale = np.where((high > low) & (scale > 0.0), scale, 1.0)
     mean = mean + apart * (m / (n + m))
     return mean.astype(first.dtype), scale.astype(first.dtype)

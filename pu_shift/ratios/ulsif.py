@@ -23,6 +23,7 @@ import numpy as np
 
 from pu_shift._checks import one_of
 from pu_shift._grids import ULSIF_LAMS, Folds, check_grid, deal_folds
+from pu_shift._moved import renamed_seed
 from pu_shift._seeds import Seed, child
 from pu_shift._threads import one_thread
 from pu_shift.device import array_namespace, beside, to_numpy
@@ -74,7 +75,7 @@ class ULSIF(BasisRatio):
     clip_coefficients
         Replace negative coefficients by 0, as Kanamori et al. do. The paper's results need False:
         the ratio is then truly unconstrained.
-    seed
+    random_state
         Seed of the centres and the folds.
 
     Examples
@@ -89,6 +90,7 @@ class ULSIF(BasisRatio):
     True
     """
 
+    @renamed_seed
     def __init__(
         self,
         numerator: Any = None,
@@ -103,7 +105,7 @@ class ULSIF(BasisRatio):
         selection: str = "kfold",
         n_folds: int = 5,
         clip_coefficients: bool = False,
-        seed: Seed = 0,
+        random_state: Seed = 0,
     ) -> None:
         self.n_centers = n_centers
         self.centers = centers
@@ -114,7 +116,7 @@ class ULSIF(BasisRatio):
         self.selection = selection
         self.n_folds = n_folds
         self.clip_coefficients = clip_coefficients
-        self.seed = seed
+        self.random_state = random_state
         if numerator is not None:
             self.fit(numerator, denominator)
 
@@ -138,7 +140,12 @@ class ULSIF(BasisRatio):
         basis, self.widths_ = Basis(), np.array([np.nan])
         if not linear:
             basis, self.widths_ = gaussian_basis(
-                samples, self.centers, self.n_centers, self.widths, self.width_factors, self.seed
+                samples,
+                self.centers,
+                self.n_centers,
+                self.widths,
+                self.width_factors,
+                self.random_state,
             )
             if self.selection == "kfold" and len(self.widths_) > 1:
                 self.widths_ = self._narrowed(basis, samples)
@@ -186,8 +193,8 @@ class ULSIF(BasisRatio):
         n_nu, n_de = (X.shape[0] for X in samples)
         folds_nu = folds_de = None
         if len(widths) * len(self.lams_) > 1:
-            folds_nu = deal_folds("numerator", n_nu, n_folds, child(self.seed, 2, 0))
-            folds_de = deal_folds("denominator", n_de, n_folds, child(self.seed, 2, 1))
+            folds_nu = deal_folds("numerator", n_nu, n_folds, child(self.random_state, 2, 0))
+            folds_de = deal_folds("denominator", n_de, n_folds, child(self.random_state, 2, 1))
         h_sums = basis.sums(samples[0], widths, folds=folds_nu)
         H_sums = basis.sums(samples[1], widths, squares=True, folds=folds_de)
         xp = array_namespace(h_sums)
@@ -207,7 +214,8 @@ class ULSIF(BasisRatio):
         if max(rows.shape[0] for rows in samples) <= MAX_WIDTH_ROWS:
             return self.widths_
         few = [
-            at_most(rows, MAX_WIDTH_ROWS, child(self.seed, 4, k)) for k, rows in enumerate(samples)
+            at_most(rows, MAX_WIDTH_ROWS, child(self.random_state, 4, k))
+            for k, rows in enumerate(samples)
         ]
         scores = self._k_fold(basis, few, self.widths_, self.n_folds)[0]
         place, _ = choose(scores, {"widths": self.widths_})
@@ -230,7 +238,7 @@ class ULSIF(BasisRatio):
         m = min(sizes)
         # At random, because files are often sorted.
         pairs = [
-            np.random.default_rng(child(self.seed, 3, part)).permutation(n)[:m]
+            np.random.default_rng(child(self.random_state, 3, part)).permutation(n)[:m]
             for part, n in enumerate(sizes)
         ]
         h = basis.sums(samples[0], widths)[:, 0, ...] / n_nu

@@ -159,7 +159,7 @@ def ratios_figure(condition: Condition, surfaces: Surfaces | None = None, seed: 
         (p_over_u, 1 / p_over_u),
         ((positives, unlabeled), (unlabeled, positives)),
     ):
-        estimate = np.asarray(ULSIF(*samples, seed=seed)(LINE[:, None]))
+        estimate = np.asarray(ULSIF(*samples, random_state=seed)(LINE[:, None]))
         _ratio_lines(axes, condition, direction, exact, estimate)
     if surfaces is not None:
         for axes, direction in zip(grid[1], DIRECTIONS):

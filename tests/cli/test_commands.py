@@ -229,7 +229,7 @@ FIT = "fit data.csv --label labelled --out never.npz"
         ("fit comma.csv --label y --out never.npz", "found '1,5' (decimals need a point, not a c"),
         (
             "fit words.csv --label town --prior x --out never.npz",
-            "error: argument --prior: invalid",
+            "error: argument --prior: must be a number such as 0.3 or 30%, got 'x'",
         ),
         (
             "fit data.csv --label labelled --prepare --drop id --seed -1 --out never.npz",
@@ -240,7 +240,6 @@ FIT = "fit data.csv --label labelled --out never.npz"
             "is no feature, leave it out by --drop",
         ),
         ("predict gone.npz new.csv", "error: no such file: 'gone.npz'"),
-        ("", "error: the following arguments are required: COMMAND; see 'pu-shift --help'"),
         ("predict model.npz new.csv --keep id --keep id", "--keep must be distinct, got 'id' twi"),
         ("predict ratio.npz new.npy --keep id", "data: new.npy has no column 'id', it is a matr"),
         ("predict model.npz new.csv --keep label", "keep: the output has a column 'label' of its"),

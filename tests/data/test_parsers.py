@@ -212,12 +212,19 @@ def test_labels_are_taken_as_they_stand(labels):
     [
         "@relation tiny\n@attribute a real [0, 1]\n@inputs a\n@outputs class\n@data\n",
         "% a comment\n@RELATION tiny\n\n@ATTRIBUTE a REAL\n@DATA\n",
+        "@RELATION tiny\n@DATA\n% a comment\n\n  % another, with a comma\n",
     ],
 )
 def test_keel_and_arff_files_are_tables(preamble):
     X, labels = parsers.parse_table(tiny.table(header=preamble).replace(b",", b", "))
     np.testing.assert_array_equal(X, tiny.X)
     np.testing.assert_array_equal(labels, tiny.Y)
+
+
+def test_comments_of_arff_files_may_stand_between_rows():
+    X, labels = parsers.parse_table(b"@data\n1,g\n% 3 rows\n2,h\n%\n3,g%\n%")
+    assert X.tolist() == [[1.0], [2.0], [3.0]]
+    assert labels.tolist() == ["g", "h", "g%"]
 
 
 def test_a_missing_value_is_kept_as_nan():

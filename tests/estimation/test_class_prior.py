@@ -41,11 +41,12 @@ def test_known_mixtures_are_found(method, prior):
 def test_auto_is_the_mean_of_its_parts_and_a_seed_repeats_it():
     X_p, X_u = pu_samples(100, 300, 0.4)
     auto, best_bin, roc, again = (
-        estimate_prior(X_p, X_u, method, seed=3) for method in ("auto", "bbe", "roc", "auto")
+        estimate_prior(X_p, X_u, method, random_state=3)
+        for method in ("auto", "bbe", "roc", "auto")
     )
     assert auto.prior == pytest.approx(0.5 * (best_bin.prior + roc.prior), abs=1e-12)
     assert auto == again
-    assert auto != estimate_prior(X_p, X_u, seed=4)
+    assert auto != estimate_prior(X_p, X_u, random_state=4)
 
 
 @pytest.mark.parametrize("prior", [0.3, 0.7])
@@ -158,7 +159,7 @@ def test_equal_rows_do_not_tell_p_from_u_by_their_order(seed):
     X_p = rng.choice(3, 500, p=[0.1, 0.2, 0.7])[:, None]
     positive = rng.random(2000) < 0.7
     X_u = np.where(positive, rng.choice(3, 2000, p=[0.1, 0.2, 0.7]), rng.choice(2, 2000))[:, None]
-    assert estimate_prior(X_p, X_u, seed=seed).prior == pytest.approx(0.7, abs=0.1)
+    assert estimate_prior(X_p, X_u, random_state=seed).prior == pytest.approx(0.7, abs=0.1)
 
 
 def test_scale_and_place_of_the_features_do_not_matter():

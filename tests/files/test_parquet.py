@@ -1,6 +1,5 @@
 """Parquet in and out: the commands do what they do with CSV, and say what is wrong."""
 
-import os
 import shlex
 import signal
 import subprocess
@@ -16,9 +15,10 @@ from pu_shift.cli import main
 from pu_shift.files import parquet
 from pu_shift.files.models import load_model
 from pu_shift.files.parquet import ParquetTable, is_parquet
+from tests import children
 from tests.mixtures import mixture, pu_samples
 from tests.networks import needs_chainer
-from tests.paper.engine import ROOT, Cluster
+from tests.paper.engine import Cluster
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -308,19 +308,9 @@ def test_an_interrupt_leaves_nothing_half_written(folder, tmp_path):
     table = pa.concat_tables([pq.read_table(folder / "new.parquet")] * 2000)
     pq.write_table(table, tmp_path / "long.parquet", row_group_size=20_000)
     out = tmp_path / "out.parquet"
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "pu_shift",
-            "predict",
-            folder / "m.npz",
-            tmp_path / "long.parquet",
-            "--out",
-            out,
-        ],
+    process = children.start(
+        *("-m", "pu_shift", "predict", folder / "m.npz", tmp_path / "long.parquet", "--out", out),
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
     )

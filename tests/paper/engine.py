@@ -5,11 +5,8 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,8 +14,9 @@ import pandas as pd
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import TRIAL
 from pu_shift.paper.store import read_trials
+from tests import children
+from tests.children import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DATASETS = ["banana", "cod-rna"]
 # Every part of the protocol at work, each small.
 FAST = {
@@ -54,14 +52,10 @@ def assert_same_rows(first, second):
     pd.testing.assert_frame_equal(first, second, check_exact=True)
 
 
-def start(script, *arguments, path="", **options):
-    """Start a script of experiments/ in a session of its own, with this before its path."""
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "experiments" / script), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [path, str(ROOT)]))},
-        start_new_session=True,
-        **options,
-    )
+def start(script, *arguments, **options):
+    """Start a script of experiments/ in a session of its own."""
+    path = ROOT / "experiments" / script
+    return children.start(path, *arguments, start_new_session=True, **options)
 
 
 def wait_for(condition, process=None, seconds=120):
@@ -107,23 +101,16 @@ class Cluster:
         for _ in range(workers):
             self.add_worker()
 
-    def add_worker(self, path=ROOT):
+    def add_worker(self, path=()):
         options = ("--nthreads", 2, "--no-nanny", "--memory-limit", 0)
         self.workers.append(self.start("dask_worker", self.address, *options, path=path))
 
-    def start(self, module, *arguments, path=ROOT):
+    def start(self, module, *arguments, path=()):
         with open(self.folder / "log.txt", "ab") as log:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    f"distributed.cli.{module}",
-                    *map(str, arguments),
-                    "--host",
-                    "127.0.0.1",
-                    "--no-dashboard",
-                ],
-                env={**os.environ, "PYTHONPATH": str(path)},
+            process = children.start(
+                *("-m", f"distributed.cli.{module}", *arguments),
+                *("--host", "127.0.0.1", "--no-dashboard"),
+                path=path,
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,

@@ -1,7 +1,4 @@
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -192,18 +189,9 @@ def test_the_command_line(tmp_path, capsys):
         folder = tmp_path / f"table{number}"
         with TrialStore(folder, {"table": number, "protocol": {}, "seed": 0}) as store:
             store.append(trials(as_claimed, number, methods=ALL).to_dict("records"))
-    command = [sys.executable, str(ROOT / "experiments" / "claims.py")]
     folders = [str(tmp_path / "table1"), str(tmp_path / "table3")]
-    done = subprocess.run(
-        command + folders,
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Claim ") == 6
     assert main(folders) == 0
-    assert capsys.readouterr().out == done.stdout
+    assert capsys.readouterr().out.count("Claim ") == 6
     assert main([folders[0], folders[0]]) == 2
     assert (
         "two folders hold the same trial: 0.3, 0.5, 0.3, MNIST, DH-Ker, 0"

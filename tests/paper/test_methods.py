@@ -59,7 +59,7 @@ def test_a_ratio_method_is_ulsif_cut_at_the_threshold_of_the_given_prior(method)
             lams=[1e-2, 1e-1, 1.0],
             basis="linear" if linear else "gaussian",
             n_folds=3,
-            seed=child(SEED),
+            random_state=child(SEED),
         )
     fitted = fit(method)
     assert list(fitted) == list(GIVEN)

@@ -33,7 +33,7 @@ def through_json(value):
 
 @pytest.mark.parametrize("kind", [ULSIF, KLIEP])
 def test_the_constructor_with_samples_fits(kind):
-    options = {"n_centers": 20, "widths": 1.0, "seed": 3}
+    options = {"n_centers": 20, "widths": 1.0, "random_state": 3}
     at_once, later = kind(X_P, X_U, **options), kind(**options)
     assert later.fit(X_P, X_U) is later
     np.testing.assert_array_equal(at_once.coefficients_, later.coefficients_)

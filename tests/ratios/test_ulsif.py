@@ -95,7 +95,14 @@ def test_leave_one_out_is_brute_force(clip, n_nu, n_de, centers):
 @pytest.mark.parametrize("clip", [False, True])
 def test_k_fold_is_refitting(clip, centers):
     ratio = ULSIF(
-        NU, DE, centers=centers, widths=WIDTHS, lams=LAMS, n_folds=4, clip_coefficients=clip, seed=7
+        NU,
+        DE,
+        centers=centers,
+        widths=WIDTHS,
+        lams=LAMS,
+        n_folds=4,
+        clip_coefficients=clip,
+        random_state=7,
     )
     folds_nu = assign_folds("numerator", 30, 4, child(7, 2, 0))
     folds_de = assign_folds("denominator", 40, 4, child(7, 2, 1))
@@ -199,7 +206,7 @@ def test_p_over_u_approaches_the_true_ratio():
             nu = data.normal(1, 1, (n, 1))
             de = np.where(data.random((4 * n, 1)) < prior, 1, -1) + data.normal(size=(4 * n, 1))
             estimate = ULSIF(
-                nu, de, widths=[0.5, 1.0, 2.0], lams=[1e-4, 1e-3, 1e-2, 1e-1], seed=trial
+                nu, de, widths=[0.5, 1.0, 2.0], lams=[1e-4, 1e-3, 1e-2, 1e-1], random_state=trial
             )
             by_trial.append(np.average((estimate(x) - truth) ** 2, weights=p_u[:, 0]))
         errors.append(np.mean(by_trial))
@@ -307,7 +314,7 @@ def test_float32_is_close_to_float64(selection):
 
 
 def test_same_seed_same_answer_and_seeds_matter():
-    first, again, other = (ULSIF(NU, DE, n_centers=10, seed=s) for s in (1, 1, 2))
+    first, again, other = (ULSIF(NU, DE, n_centers=10, random_state=s) for s in (1, 1, 2))
     np.testing.assert_array_equal(first.scores_, again.scores_)
     assert not np.array_equal(first.centers_, other.centers_)
 
@@ -433,7 +440,7 @@ def test_kliep_too_narrow():
         ({"n_centers": 0}, "n_centers must be an integer >= 1"),
         ({"n_folds": 1}, "n_folds must be an integer >= 2"),
         ({"n_folds": 31}, "numerator must have at least n_folds = 31 rows, got 30"),
-        ({"seed": -1}, "seed must be an integer >= 0"),
+        ({"random_state": -1}, "random_state must be an integer >= 0"),
     ],
 )
 def test_bad_input(make, change, message):
