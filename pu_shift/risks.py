@@ -133,11 +133,6 @@ class Risk:
         object.__setattr__(self, "_weights", risk_weights(self.condition, self.kind))
 
     @property
-    def is_quadratic(self) -> bool:
-        """Whether the risk is a quadratic function of the scores."""
-        return self.loss.curvature is not None and self.correction is None
-
-    @property
     def conditions(self) -> list[Condition]:
         """The conditions as a list, of one or of K."""
         one = isinstance(self.condition, Condition)

@@ -66,9 +66,10 @@ def fit_basis(
                 X_p, X_u, widths=widths, lams=WIDTH_LAM, n_folds=n_folds, random_state=seed
             )
             widths = np.array([ratio.width_])
+    quadratic = risk.loss.curvature is not None and risk.correction is None
     options = {
         "criterion": None if classifier.criterion == "surrogate" else "zero_one",
-        "closed_form": classifier.solver == "auto" and risk.is_quadratic,
+        "closed_form": classifier.solver == "auto" and quadratic,
         **_training_options(classifier, seed),
     }
     return _best_models((X_p, X_u), folds, risk, lams, centers, widths, options)
