@@ -25,8 +25,10 @@ from pu_shift import (
     data,
     estimate_prior,
     estimate_test_prior,
+    evaluate,
     losses,
     priors,
+    pu_scorer,
     risks,
 )
 from pu_shift.data.sampling import draw
@@ -217,6 +219,16 @@ CALLS = {
     "PURiskScorer": (
         score,
         {"X": U, "y": np.arange(40) % 2, "loss": "zero_one", "condition": Condition(0.3)},
+    ),
+    "pu_scorer": (
+        lambda X, y, **arguments: pu_scorer(**arguments)(FITTED, X, y),
+        {"X": U, "y": np.arange(40) % 2, "metric": "f1"}
+        | {"prior": 0.3, "test_prior": 0.5, "alpha": 0.2},
+    ),
+    "evaluate": (
+        partial(evaluate, FITTED),
+        {"X_p": P, "X_u": U, "prior": (0.2, 0.4), "test_prior": 0.3, "alpha": 0.5}
+        | {"level": 0.9, "n_resamples": 5, "random_state": 0},
     ),
     "estimate_prior": (
         estimate_prior,

@@ -35,6 +35,7 @@ WORK = {"n_steps", "n_hidden", "n_units", "max_iterations"}
 # scikit-learn's own messages about X have several lines.
 CHECKED_BY_SKLEARN = {"DensityRatioClassifier", "RiskMinimizationClassifier", "fit", "score"}
 CHECKED_BY_SKLEARN |= {"predict_many", "sensitivity", "estimate_test_prior", "PURiskScorer"}
+CHECKED_BY_SKLEARN |= {"evaluate", "pu_scorer"}
 MOST_MEMORY = 64 << 20
 
 

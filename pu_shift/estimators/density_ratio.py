@@ -112,8 +112,13 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         The average p_p/p_u of rows of P and of U that its parts did not see.
     cross_fit_ : pu_shift.ratios.average.CrossFit or None
         The candidates that were fitted without a fold.
+    cross_fitted_ : tuple of numpy.ndarray
+        p_p/p_u of rows of P and of U, by ratios that were fitted, calibrated and averaged without
+        the row's fold: :func:`pu_shift.evaluate` judges by them.
     prior_ : float
         π as given or estimated in ``fit``.
+    prior_interval_ : tuple of float or None
+        Its 95 % interval, if it was estimated.
     ratio_sums_ : numpy.ndarray
         (2, 3) what the estimate of π′ needs to know of held-out rows of P and U.
     test_prior_ : pu_shift.estimation.test_prior.ShiftEstimate
@@ -187,7 +192,8 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         kernels = not BASIS_RATIOS.keys().isdisjoint(candidates)
         alone = kernels and len(candidates) == 1
         # An average also fits its kernels without a fold, to two rows at least.
-        device, seed, condition = self._prepare(X_p, X_u, 3 if kernels and not alone else 2)
+        least = 3 if kernels and not alone else 2
+        device, seed, condition, interval = self._prepare(X_p, X_u, least)
         n_folds = self._n_folds(X_p, X_u)
         ratio: Any
         if alone:
@@ -195,7 +201,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             with device.use():
                 P, U = device.send((X_p, X_u))
                 ratio = kernel_ratio(self, name, P, U, n_folds, seed)
-                sums = self._held_out_sums(ratio, P, U, child(seed, 8))
+                cross_fitted = self._held_out_ratios(ratio, P, U, child(seed, 8))
             score = float(ratio.scores_.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
@@ -211,22 +217,25 @@ class DensityRatioClassifier(RatioState, PUClassifier):
                 n_jobs=self.n_jobs,
                 seed=seed,
             )
-            sums = np.stack([sums_of(to_unit_interval(part, "p/u")) for part in self.held_out_])
-        self.ratio_, self.ratio_sums_ = ratio, sums
+            cross_fitted = self.cross_fit_.values
+        known = cross_fitted if self.held_out_ is None else self.held_out_
+        sums = np.stack([sums_of(to_unit_interval(part, "p/u")) for part in known])
+        self.ratio_, self.ratio_sums_, self.cross_fitted_ = ratio, sums, cross_fitted
         self._inputs_of = self.estimator, self._inputs
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_, self.prior_ = self.direction, condition.prior
+        self.prior_interval_ = interval
         if hasattr(self, "test_prior_"):
             del self.test_prior_
 
-    def _held_out_sums(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> np.ndarray:
-        """Sum over P and U, by ratios of the same width and λ that were fitted without the row."""
+    def _held_out_ratios(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> tuple[Any, ...]:
+        """Return p_p/p_u of P and U, by ratios of the same width and λ fitted without the row."""
         step = 1 if self.direction == "p/u" else -1
         X_p, X_u = (
             at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
         )
         parts = ratio.held_out(*(X_p, X_u)[::step], self._n_folds(X_p, X_u), seed)[::step]
-        return np.stack([sums_of(to_unit_interval(part, self.direction)) for part in parts])
+        return tuple(part if step == 1 else 1.0 / np.maximum(part, 1e-12) for part in parts)
 
     @property
     def _stated_test_prior(self) -> float | None:
@@ -238,7 +247,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
     def _settled(self, X: Any) -> Any:
         settled = copy.copy(self)
         # Predictions do not need them, and workers receive a copy.
-        settled.held_out_ = settled.cross_fit_ = None
+        settled.held_out_ = settled.cross_fit_ = settled.cross_fitted_ = None
         if self.test_prior == "estimate":
             self.test_prior_ = estimate_from_sums(self, test_sums(self, X))
             settled.test_prior = self.test_prior_.test_prior
