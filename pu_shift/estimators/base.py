@@ -393,6 +393,7 @@ def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) 
     options = {
         "dtype": [np.float64, np.float32],
         "accept_sparse": estimator._accept_sparse,
+        "order": "C",  # rounding, and with it a model, depends on the order in memory
         **options,
     }
     finite: Any = "allow-nan" if estimator._accepts_missing else True
