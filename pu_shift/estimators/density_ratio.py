@@ -106,8 +106,9 @@ class DensityRatioClassifier(RatioState, PUClassifier):
     cross_fit_ : pu_shift.ratios.average.CrossFit or None
         The candidates that were fitted without a fold.
     cross_fitted_ : tuple of numpy.ndarray
-        p_p/p_u of rows of P and of U, by ratios that were fitted, calibrated and averaged without
-        the row's fold: :func:`pu_shift.evaluate` judges by them.
+        (2, n) arrays of rows of P and of U: p_p/p_u by ratios that were fitted, calibrated and
+        averaged without the row's fold, and a score that orders the rows, see
+        :class:`pu_shift.ratios.average.CrossFit`. :func:`pu_shift.evaluate` judges by them.
     prior_ : float
         π as given or estimated in ``fit``.
     prior_interval_ : tuple of float or None
@@ -194,10 +195,11 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             with device.use():
                 P, U = device.send((X_p, X_u))
                 ratio = kernel_ratio(self, name, P, U, n_folds, seed)
-                cross_fitted = self._held_out_ratios(ratio, P, U, child(seed, 8))
+                known = self._held_out_ratios(ratio, P, U, child(seed, 8))
             score = float(ratio.scores_.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
+            cross_fitted = tuple(np.stack([part, part]) for part in known)
         else:
             ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
                 X_p,
@@ -210,8 +212,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
                 n_jobs=self.n_jobs,
                 seed=seed,
             )
-            cross_fitted = self.cross_fit_.values
-        known = cross_fitted if self.held_out_ is None else self.held_out_
+            known, cross_fitted = self.held_out_, self.cross_fit_.values
         sums = np.stack([ratio_sums(part, "p/u") for part in known])
         self.ratio_, self.ratio_sums_, self.cross_fitted_ = ratio, sums, cross_fitted
         self._inputs_of = self.estimator, self._inputs

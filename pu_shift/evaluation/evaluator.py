@@ -324,7 +324,8 @@ def cross_fitted(classifier: Any, condition: Condition) -> tuple[ScoredRows, str
             "X_p and X_u must be given, rows that the classifier has not seen: only a "
             f"DensityRatioClassifier keeps what it needs without, got {shown(classifier)}"
         )
-    return ScoredRows.of(*(scored_ratio(part, condition) for part in ratios)), CROSS_FITTED
+    samples = [(score, *scored_ratio(ratio, condition)[1:]) for ratio, score in ratios]
+    return ScoredRows.of(*samples), CROSS_FITTED
 
 
 def rows_of_fit(
