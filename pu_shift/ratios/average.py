@@ -160,7 +160,8 @@ def fit_average(
     """
     fit_params = {} if fit_params is None else fit_params
     n_folds = min(n_folds, X_p.shape[0], X_u.shape[0])
-    run = Parallel(n_jobs=n_jobs)
+    # Threads: a process first imports for seconds. Most of the work is done without the lock.
+    run = Parallel(n_jobs=n_jobs, prefer="threads")
     cells = X_p.shape[1] * (X_p.shape[0] + X_u.shape[0])
     # On one thread of BLAS: more would change the rounding with the number of jobs.
     alone = partial(_alone, "blas" if cells > MAX_CELLS_ALONE else None)
