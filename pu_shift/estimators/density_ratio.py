@@ -106,8 +106,8 @@ class DensityRatioClassifier(RatioState, PUClassifier):
     cross_fit_ : pu_shift.ratios.average.CrossFit or None
         The candidates that were fitted without a fold.
     cross_fitted_ : tuple of numpy.ndarray
-        (2, n) arrays of rows of P and of U: p_p/p_u by ratios that were fitted, calibrated and
-        averaged without the row's fold, and a score that orders the rows, see
+        (3, n) arrays of rows of P and of U: p_p/p_u by ratios that were fitted, calibrated and
+        averaged without the row's fold, a score that orders the rows, and the fold, see
         :class:`pu_shift.ratios.average.CrossFit`. :func:`pu_shift.evaluate` judges by them.
     prior_ : float
         π as given or estimated in ``fit``.
@@ -199,7 +199,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             score = float(ratio.scores_.min())
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
-            cross_fitted = tuple(np.stack([part, part]) for part in known)
+            cross_fitted = tuple(np.stack([part, part, 0.0 * part]) for part in known)
         else:
             ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
                 X_p,

@@ -123,7 +123,10 @@ class RatioState(_State):
             if not (sums[:, 0] >= 2).all():
                 raise ValueError("ratio_sums must be of two rows at least")
 
-        self.cross_fitted_ = state.get("cross_fitted")
+        kept = state.get("cross_fitted")
+        for part in kept or ():
+            check_shape("cross_fitted", part, (3, np.shape(part)[-1]))
+        self.cross_fitted_ = kept
 
     def _score_row(self, X: np.ndarray) -> None:
         self.ratio_(X)

@@ -192,7 +192,8 @@ def evaluate(
               \mathrm{AUC} = \frac{\mathrm{AUC}_\mathrm{pu} - \pi/2}{1 - \pi},
 
     and so on for every metric of :data:`pu_shift.evaluation.metrics.METRICS`. The intervals are
-    those of a Bayesian bootstrap of P and of U, in which π is drawn from its interval.
+    those of a Bayesian bootstrap of P and of U, in which π is drawn from its interval. Of
+    cross-fitted rows it draws the folds, too: their classifiers differ, as the final one does.
 
     Parameters
     ----------
@@ -324,7 +325,7 @@ def cross_fitted(classifier: Any, condition: Condition) -> tuple[ScoredRows, str
             "X_p and X_u must be given, rows that the classifier has not seen: only a "
             f"DensityRatioClassifier keeps what it needs without, got {shown(classifier)}"
         )
-    samples = [(score, *scored_ratio(ratio, condition)[1:]) for ratio, score in ratios]
+    samples = [(score, *scored_ratio(ratio, condition)[1:], fold) for ratio, score, fold in ratios]
     return ScoredRows.of(*samples), CROSS_FITTED
 
 

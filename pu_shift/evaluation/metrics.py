@@ -34,33 +34,39 @@ class ScoredRows:
         (k,) whether the group is predicted positive.
     probability
         (k,) probability of the positive class that the classifier states, or ``None``.
+    fold
+        (k,) number of the classifier that scored the group, where there are several.
     """
 
     counts_p: np.ndarray
     counts_u: np.ndarray
     flagged: np.ndarray
     probability: np.ndarray | None
+    fold: np.ndarray
 
     @classmethod
     def of(cls, *samples: Sequence[Any]) -> ScoredRows:
-        """Group the scores, decisions and probabilities of rows of P and of U."""
+        """Group the scores, decisions, probabilities, if any folds, of rows of P and of U."""
         score, flagged = (np.concatenate([part[k] for part in samples]) for k in (0, 1))
         is_p = np.arange(len(score)) < len(samples[0][0])
-        order = np.lexsort((~flagged, -score))
-        score, flagged, is_p = score[order], flagged[order], is_p[order]
-        new = np.append(True, (np.diff(score) != 0.0) | (np.diff(flagged.astype(int)) != 0))
-        group = np.cumsum(new) - 1
+        fold = np.zeros(len(score), dtype=int)
+        if len(samples[0]) > 3:
+            fold = np.concatenate([part[3] for part in samples]).astype(int)
+        order = np.lexsort((fold, ~flagged, -score))
+        score, kind, is_p = score[order], (2 * fold + flagged)[order], is_p[order]
+        group = np.cumsum(np.append(False, (np.diff(score) != 0.0) | (np.diff(kind) != 0)))
         if group[-1] >= MAX_GROUPS:
             wide = group * MAX_GROUPS // (group[-1] + 1)
-            group = np.cumsum(np.append(False, (np.diff(wide) > 0) | (np.diff(flagged) != 0)))
-            new = np.append(True, np.diff(group) > 0)
-        size = np.bincount(group)
+            # Of each kind its own, or neighbours of two folds could not be taken together.
+            _, group = np.unique(wide * (kind.max() + 1) + kind, return_inverse=True)
+        size, first = np.bincount(group), np.unique(group, return_index=True)[1]
         probability = None
         if samples[0][2] is not None:
             values = np.concatenate([part[2] for part in samples])[order]
             probability = np.bincount(group, values) / size
         counts_p = np.bincount(group, is_p)
-        return cls(counts_p, size - counts_p, flagged[new], probability)
+        kind = kind[first]
+        return cls(counts_p, size - counts_p, kind % 2 == 1, probability, kind // 2)
 
     def rates(self, prior: Any, test_prior: Any, alpha: float) -> Rates:
         """Return what these very rows say, with a first axis of length 1."""
@@ -74,8 +80,9 @@ class ScoredRows:
 
         Half a row is added at the highest and at the lowest score, which makes the share above a
         threshold Beta(x + ½, n − x + ½), the posterior of Jeffreys' prior: of few rows, too, and
-        where all of them are found, its interval is about right.
+        where all of them are found, its interval is about right. Folds get weights of their own.
         """
+        of_fold = rng.standard_gamma(1.0, (len(prior), int(self.fold.max()) + 1))
         shares: list[np.ndarray] = []
         for counts in (self.counts_p, self.counts_u):
             weights = counts.astype(np.float64)
@@ -83,6 +90,7 @@ class ScoredRows:
             held = weights > 0.0
             drawn = np.zeros((len(prior), len(weights)))
             drawn[:, held] = rng.standard_gamma(weights[held], (len(prior), int(held.sum())))
+            drawn *= of_fold[:, self.fold]
             shares.append(drawn / drawn.sum(axis=1, keepdims=True))
         return Rates(self, shares[0], shares[1], prior, test_prior, alpha)
 

@@ -87,15 +87,15 @@ class CrossFit:
 
     New rows and rows of the fold are alike to them, which they are not to the final ratio: so
     that a test can compare the two. The score is the weighted mean of the logarithms. The values
-    are averages whose calibrations and weights do not know the row's fold either, and the share
-    of U in the row's fold that has less: values of two folds are of two functions, whose order
-    would say too little of the order within each.
+    are averages whose calibrations and weights do not know the row's fold either, the share of U
+    in the row's fold that has less, and the fold: values of two folds are of two functions, whose
+    order would say too little of the order within each.
     """
 
     ratios: tuple[tuple[Any, ...], ...]  # of each candidate, without each fold
     weights: np.ndarray
     scores: tuple[np.ndarray, ...]  # of P and of U
-    values: tuple[np.ndarray, ...]  # (2, n), of P and of U
+    values: tuple[np.ndarray, ...]  # (3, n), of P and of U
 
     def __call__(self, X: Any) -> np.ndarray:
         """Return the (folds, n) scores of rows that none of the candidates has seen."""
@@ -226,7 +226,7 @@ def _without_own_fold(
     held_out: Sequence[Sequence[np.ndarray]], folds: Sequence[Folds], prior: float
 ) -> tuple[np.ndarray, ...]:
     """Calibrate and average held-out values by what the rows of the other folds say."""
-    found = [np.empty((2, dealt.n)) for dealt in folds]
+    found = [np.empty((3, dealt.n)) for dealt in folds]
     places = [dealt.of_rows(0, dealt.n) for dealt in folds]
     for fold in range(folds[0].n_folds):
         others = [
@@ -245,7 +245,7 @@ def _without_own_fold(
         below = np.sort(own[1])
         for target, of_rows, value in zip(found, places, own):
             rank = np.searchsorted(below, value, "left") + np.searchsorted(below, value, "right")
-            target[:, of_rows == fold] = value, 0.5 * rank / len(below)
+            target[:, of_rows == fold] = value, 0.5 * rank / len(below), np.full(len(value), fold)
     return tuple(found)
 
 

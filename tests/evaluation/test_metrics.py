@@ -87,6 +87,24 @@ def test_a_resampled_share_has_the_posterior_of_jeffreys_prior():
     np.testing.assert_allclose(drawn.p.sum(axis=1), 1.0)
 
 
+def test_resampled_folds_show_how_much_their_classifiers_differ():
+    rng = np.random.default_rng(0)
+    samples = []
+    for n in (400, 1200):
+        score, fold = rng.normal(size=n), np.arange(n) % 4
+        samples.append((score, fold > 0, None, fold))  # one of four classifiers flags nothing
+    same = np.full(2000, 0.3)
+    rows = ScoredRows.of(*samples)
+    together = ScoredRows.of(*(part[:3] for part in samples))
+    apart, joint = (one.resampled(rng, same, same, 0.5).recall.std() for one in (rows, together))
+    # Of Dirichlet(1, 1, 1, 1) one share has the variance 3/80.
+    assert apart == pytest.approx((3 / 80) ** 0.5, rel=0.1)
+    assert joint < 0.03
+    assert [one.rates(0.3, 0.3, 0.5).recall[0] for one in (rows, together)] == pytest.approx(
+        [0.75, 0.75]
+    )
+
+
 def test_where_nothing_is_flagged_there_is_no_precision():
     none = np.zeros(3), np.zeros(3, dtype=bool), None
     rates = ScoredRows.of(none, none).rates(0.2, 0.5, 0.5)
