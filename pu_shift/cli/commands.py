@@ -72,7 +72,8 @@ def run_command(argv: Sequence[str] | None) -> int:
             warnings.showwarning = show_warning  # type: ignore[assignment]
             return options.run(options)
     except (ValueError, DeviceError, ClusterError, ChainerMissingError, OSError) as error:
-        print(f"error: {_in_own_words(error, options.parser)}", file=sys.stderr)
+        for problem in getattr(error, "problems", [error]):
+            print(f"error: {_in_own_words(problem, options.parser)}", file=sys.stderr)
         return 2
 
 
@@ -80,7 +81,10 @@ def _in_own_words(message: object, parser: argparse.ArgumentParser) -> str:
     """Return a message in one line; arguments of the library by the names of the options."""
     if isinstance(message, ArgumentError):
         message = ArgumentError(_own_name(message.name, parser), message.rule)
-    return one_line(message)
+    text = one_line(message)
+    for words, option in (("leave it out", "--drop it"), ("decimal=','", "--decimal ,")):
+        text = text.replace(words, option)
+    return text
 
 
 def _own_name(name: str, parser: argparse.ArgumentParser) -> str:
