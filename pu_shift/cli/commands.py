@@ -14,6 +14,7 @@ from pu_shift._version import __version__
 from pu_shift.bigdata import ClusterError
 from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce
 from pu_shift.device import DeviceError
+from pu_shift.files.pipes import forget_pipes
 from pu_shift.ratios.base import GridEdgeWarning
 
 DESCRIPTION = """\
@@ -75,6 +76,8 @@ def run_command(argv: Sequence[str] | None) -> int:
         for problem in getattr(error, "problems", [error]):
             print(f"error: {_in_own_words(problem, options.parser)}", file=sys.stderr)
         return 2
+    finally:
+        forget_pipes()
 
 
 def _in_own_words(message: object, parser: argparse.ArgumentParser) -> str:

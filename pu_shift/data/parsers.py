@@ -136,7 +136,8 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     features = [place for place in range(len(table.first)) if place != column]
     names = [table.first[place] if header else place + 1 for place in features]
     preparation = TablePreparation.plain(names, missing=True)
-    rows, labels = [], []
+    rows: list[np.ndarray] = []
+    labels: list[str] = []
     with np.errstate(over="ignore"):  # the caller rejects what is not finite
         for frame, (texts,) in table.chunks(features, keep=[column]):
             numbers, _ = preparation.convert(frame, len(labels))

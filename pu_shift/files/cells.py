@@ -51,8 +51,8 @@ class Column:
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ("number", "date", "category"))
-        values = self.categories or [None]
-        if self.kind == "category" and any(type(value) is not str for value in values):
+        texts = bool(self.categories) and {*map(type, self.categories or ())} == {str}
+        if self.kind == "category" and not texts:
             raise ValueError(f"categories must be texts, got {shown(self.categories)}")
 
     @property
@@ -138,7 +138,7 @@ def converted(column: Any, found: Column) -> tuple[np.ndarray, tuple[int, int]]:
         raise WrongCellError(int(missing.argmax()), np.nan, found)
     if found.kind == "date":
         new = int(((values < found.low) | (values > found.high)).sum())
-    values = np.where(missing, found.fill, values) if missing.any() else values
+    values = np.where(missing, np.nan if found.fill is None else found.fill, values)
     return values[:, None], (new, 0 if found.missing else int(missing.sum()))
 
 

@@ -162,7 +162,7 @@ def read_samples(
     tables = [ParquetTable(path) for path in paths]
     names = _features(tables, label, drop)
     samples = {}
-    is_positive = None if label is None else tables[0].labels(label, positive)
+    is_positive: Any = None if label is None else tables[0].labels(label, positive)
     for name, table in zip(("X_p", "X_u"), (tables[0], tables[-1])):
         frame = table.frame(names, [] if label is None else [label])
         if label is not None:

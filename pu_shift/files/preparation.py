@@ -181,8 +181,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             except WrongCellError as error:  # noqa: PERF203
                 wrong.append((error.row, place, error))
         if wrong:
-            row, place, error = min(wrong, key=lambda item: item[:2])
-            raise error.said(first + row + 1, names[place])
+            row, place, cell = min(wrong, key=lambda item: item[:2])
+            raise cell.said(first + row + 1, names[place])
         return np.concatenate(parts, axis=1, dtype=np.float64), unseen
 
     def with_decimal(self, decimal: str) -> TablePreparation:

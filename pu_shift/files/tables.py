@@ -11,12 +11,9 @@ import csv
 import io
 import os
 import re
-import shutil
-import sys
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import cache, partial
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain, dropwhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +23,7 @@ import numpy as np
 from pu_shift._checks import one_line, shown
 from pu_shift._labels import MISSING
 from pu_shift.files.columns import check_names, missing_column
+from pu_shift.files.pipes import opened, shown_path
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.unpacking import DataError, decompressed, may_unpack, reading
 
@@ -34,7 +32,6 @@ BLOCK_CELLS, BLOCK_BYTES = 655_360, 16 << 20
 # One chunk may take more, where rows become longer; a quote that nothing closes does not.
 MOST_CHUNK_BYTES = 256 << 20
 MAX_COLUMNS, MAX_LINE = 1 << 16, 1 << 22
-STANDARD_INPUT = "-"
 
 # pandas tells upper from lower case; spellings that it does not know are looked up later.
 _NA_VALUES = sorted({form(text) for text in MISSING for form in (str, str.upper, str.title)})
@@ -340,39 +337,9 @@ def read_blocks(
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    if path == STANDARD_INPUT or (os.path.exists(path) and not os.path.isfile(path)):
-        with reading(f"data: {shown_path(path)}", mark=""):
-            file = _spooled(path)
-        file.seek(0)
-        yield file
-        return
-    if not os.path.exists(path):
-        raise DataError(f"data: no such file: {one_line(repr(path))}")
-    with open(path, "rb", buffering=0) as file:
-        yield file
-
-
-@cache
-def _spooled(path: str) -> Any:
-    """Return a temporary file with what a pipe holds, which can be read but once."""
-    if os.path.isdir(path):
-        raise DataError("is a folder, not a file")
-    file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (read again by later calls)
-    with nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else open(path, "rb") as source:
-        shutil.copyfileobj(source, file)
-    return file
-
-
-def shown_path(path: str) -> str:
-    """Return how messages name a file."""
-    return "standard input" if path == STANDARD_INPUT else one_line(path)
-
-
-@contextmanager
 def _table(path: str, encoding: str) -> Iterator[tuple[Table, Any, list[str]]]:
     """Open a CSV file; yield the table, the file that is read, and the names of the columns."""
-    with _opened(path) as file, reading(f"data: {shown_path(path)}", mark=""):
+    with opened(path) as file, reading(f"data: {shown_path(path)}", mark=""):
         stream: Any = decompressed(file)
         if codecs.lookup(encoding).name not in ("utf-8", "ascii"):
             stream = io.BufferedReader(_Recoded(stream, encoding), 1 << 18)

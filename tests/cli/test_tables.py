@@ -241,8 +241,9 @@ def test_nothing_is_prepared_if_it_must_not_be(run):
     table[["a", "b", "y"]].to_csv("data.csv", index=False)
     assert run(f"{FIT} --no-prepare")[0] == 0
     table.drop(columns="b").assign(b=np.nan).to_csv("new.csv", index=False)
-    assert "needs a finite number in row 1 of column 'b', found nan" in (
-        run("predict model.npz new.csv")[2]
+    assert (
+        "needs a finite number in row 1 of column 'b', found nan"
+        in (run("predict model.npz new.csv")[2])
     )
 
 
@@ -262,7 +263,7 @@ LABELS = [
 
 @pytest.mark.parametrize(("labels", "options"), LABELS)
 def test_labels_are_recognised(run, labels, options):
-    frame(y=np.repeat(labels, [60, 140])).to_csv("data.csv", index=False)
+    frame().assign(y=np.repeat(labels, [60, 140])).to_csv("data.csv", index=False)
     status, output, _ = run(f"{FIT} {options}".strip())
     assert status == 0
     assert "60 positive and 140 unlabelled rows of 2 features" in output
@@ -270,18 +271,21 @@ def test_labels_are_recognised(run, labels, options):
 
 @pytest.mark.parametrize("labels", [["sick", "well"], ["2", "1"], ["0", ""], ["1", "x"]])
 def test_labels_that_say_nothing_ask_for_the_option(run, labels):
-    frame(y=np.repeat(labels, [60, 140])).to_csv("data.csv", index=False)
+    frame().assign(y=np.repeat(labels, [60, 140])).to_csv("data.csv", index=False)
     status, _, error = run(FIT)
     assert (status, error.count("\n")) == (2, 1)
     assert "--positive names that of the positives" in error
-    assert f"none is 'w', which --positive names" in run(f"{FIT} --positive w")[2]
+    assert "none is 'w', which --positive names" in run(f"{FIT} --positive w")[2]
 
 
-@pytest.mark.parametrize("command", [FIT, "predict data.csv new.csv", "estimate-prior data.csv --label y"])
+@pytest.mark.parametrize(
+    "command", [FIT, "predict model.npz new.csv", "estimate-prior data.csv --label y"]
+)
 def test_a_file_that_is_not_there_is_told_so(run, command):
     missing = "new.csv" if "predict" in command else "data.csv"
     if missing == "new.csv":
         frame().to_csv("data.csv", index=False)
+        run(FIT)
     status, _, error = run(command)
     assert status == 2
     assert re.fullmatch(rf"error: (data: )?no such file: '{missing}'\n", error)

@@ -221,7 +221,7 @@ def write(path, **columns):
         ("fit data.parquet --label x --out o.npz", "label: data.parquet has no column 'x'"),
         ("fit data.parquet --label labelled --drop x --out o.npz", "drop: data.parquet has no col"),
         ("fit words.parquet --label labelled --no-prepare --out o.npz", "column b: category, 3 "),
-        ("fit new.parquet --label a --drop id --drop who --out o.npz", "label: column 'a' must be 1"),
+        ("fit new.parquet --label a --drop id --drop who --out o.npz", "label: column 'a' must be"),
         ("fit marks --label m --out o.npz", "unlabelled rows, found 1, 0, 7; --posit"),
         ("fit p.parquet u.csv --out o.npz", "data must be two files of one kind, CSV or Parquet"),
         ("fit p.parquet new.parquet --out o.npz", "data: p.parquet has no column 'id'"),
