@@ -3,7 +3,6 @@ import sys
 from itertools import combinations
 
 import pytest
-from matplotlib.cbook import is_math_text
 from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.image import imread
 
@@ -14,10 +13,8 @@ from pu_shift.paper.figures import (
     delta_colour,
     delta_text,
     heat_map_figure,
-    literal,
     method_colour,
     method_dash,
-    new_figure,
     pdf,
     png,
 )
@@ -143,11 +140,3 @@ def test_differences_are_paler_the_smaller_and_always_bear_black_text():
 
 def test_a_difference_has_its_sign_and_no_negative_zero():
     assert [delta_text(delta) for delta in (1.25, -0.04, -7.26)] == ["+1.2", "+0.0", "-7.3"]
-
-
-def test_a_literal_name_is_no_formula():
-    title = new_figure(2, 1).suptitle("")
-    for name in ("$a", "$\\no$", "a\\$b$c"):
-        title.set_text(literal(name))
-        png(title.figure)  # a wrong formula would be an error here
-        assert not is_math_text(title.get_text())

@@ -12,7 +12,6 @@ from pu_shift.paper.protocol import (
     STATED,
     Protocol,
     load_protocol,
-    protocol_markdown,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,13 +142,9 @@ def test_a_missing_file_and_a_folder_are_one_line_errors(tmp_path):
         load_protocol(tmp_path)
 
 
-def test_the_page_in_the_documentation_is_up_to_date():
-    page = (ROOT / "docs" / "PROTOCOL.md").read_text(encoding="utf-8")
-    assert page == protocol_markdown(), "run `make docs`"
-
-
 def test_every_field_says_where_it_comes_from_and_why():
-    rows = [line.split(" | ") for line in protocol_markdown().splitlines() if line[:3] == "| `"]
+    page = (ROOT / "docs" / "PROTOCOL.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line[:3] == "| `"]
     assert [row[0] for row in rows] == [f"| `{name}`" for name in DEFAULTS]
     for row, item in zip(rows, fields(Protocol)):
         assert len(row) == 4, f"{item.name}: a bar in a cell breaks the table"

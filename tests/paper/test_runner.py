@@ -470,12 +470,6 @@ def test_cores_are_the_default_number_of_jobs_and_a_gpu_has_one(monkeypatch):
     assert [RunOptions(["banana"], **given).n_workers for given in options] == [7, 1, 3, 3]
 
 
-def test_a_name_that_a_spreadsheet_takes_for_a_formula_is_refused(tmp_path):
-    path = write_table(tmp_path / "=1+1.csv")
-    with pytest.raises(ValueError, match="would take its name for a formula, rename the file"):
-        open_dataset(str(path), KIND)
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     """Rows of Table 1 by a run that nothing disturbed."""
