@@ -1,6 +1,5 @@
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -43,15 +42,6 @@ def test_tables_curves_and_runs_are_read(folder):
     assert run["protocol"] == Protocol().as_dict()
 
 
-def test_runs_of_another_protocol_are_told_apart(folder):
-    rows = trials(constant, number=2, count=2, datasets=TWO)
-    results_folder(folder, {"table2": rows}, Protocol(n_centers=50))
-    assert [run["folders"] for run in read_results(folder).runs] == [
-        ["table1", "table3", "table4"],
-        ["table2"],
-    ]
-
-
 def test_a_method_of_no_table_serves_the_claims_alone(folder):
     before = read_results(folder)
     assert before.claims[4][0].verdict == NO_DATA
@@ -67,22 +57,6 @@ def test_the_study_comes_first_among_the_curves(folder):
     first = read_results(folder).curves[0]
     assert (first.title, first.test_prior) == ("Study: π = 0.3, π′ = 0.5", 0.5)
     assert first.summary["given_prior"].nunique() == 6
-
-
-@pytest.mark.parametrize(
-    ("numbers", "name"),
-    [((5,), "Table 5, out of sample"), ((1, 2, 3), "Tables 1–3, which guided the protocol")],
-)
-def test_tables_of_one_kind_have_one_headline(tmp_path, numbers, name):
-    rows = {f"table{n}": trials(constant, number=n, datasets=["susy"]) for n in numbers}
-    assert list(headlines(read_results(results_folder(tmp_path, rows)).comparison)) == [name]
-
-
-def test_cells_without_printed_numbers_have_no_headline(tmp_path):
-    rows = trials(constant, number=5, datasets=["mine"])
-    results = read_results(results_folder(tmp_path, {"table5": rows}))
-    assert headlines(results.comparison) == {}
-    assert np.isnan(results.comparison["paper_mean"]).all()
 
 
 def break_trials(folder):
@@ -117,9 +91,3 @@ def robustness(folder, name="run.json", old="", new="", **changes):
     assert old in text
     text = json.dumps({**json.loads(text), **changes}) if changes else text.replace(old, new, 1)
     path.write_text(text)
-
-
-def test_a_folder_without_trials_is_refused(tmp_path):
-    (tmp_path / "table1").mkdir()
-    with pytest.raises(StoreError, match="it holds no trials"):
-        read_results(tmp_path)
