@@ -21,7 +21,6 @@ PYARROW = "pyarrow>=14.0.1"
 TESTS = [
     # 2.2 is the first whose second device is kept by ones_like and its kind.
     "array-api-strict>=2.2",
-    "densratio==0.4.0",
     "distributed>=2023.3",
     "hypothesis>=6.80",
     "mypy>=1.11",
@@ -88,9 +87,6 @@ setup(
         "tqdm>=4.62,<5",
         "jinja2>=3.1,<4",
         "pooch>=1.7,<2",
-        # Comes with pooch; 2.2 is the first that hands over what has arrived, without which
-        # a site that trickles could not be given up.
-        "urllib3>=2.2,<3",
     ],
     entry_points={"console_scripts": ["pu-shift = pu_shift_start:main"]},
     extras_require={
