@@ -11,7 +11,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from pu_shift.paper.protocol import protocol_markdown
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES
 from pu_shift.paper.tables import text_diff, text_table
 from pu_shift.report.results import Results, headlines, read_results
-from tests.test_layers import LAYERS, MODULES, room, summary
 
 REFERENCE = ROOT / "results" / "reference"
 FILLED = (
@@ -280,6 +279,8 @@ def short_list_block() -> str:
 
 def map_block() -> str:
     """Return the modules by layer, with what each says of itself."""
+    from tests.test_layers import LAYERS, MODULES, room, summary  # needs what the tests need
+
     rows = []
     for layer, rooms in LAYERS.items():
         inside = [module for name in rooms for module in MODULES if room(module) == name]
@@ -347,6 +348,15 @@ BLOCKS: dict[str, Callable[[], str]] = {
 }
 
 
+BLOCK = re.compile(r"<!-- (\w+) -->\n\n(.*?)\n\n<!-- /\1 -->", flags=re.DOTALL)
+
+
+def blocks(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each block of a document, what it says, and what it should say."""
+    for match in BLOCK.finditer(text):
+        yield match[1], match[2], BLOCKS[match[1]]()
+
+
 def filled(text: str) -> str:
     """Return a document with its blocks made anew."""
 
@@ -354,7 +364,7 @@ def filled(text: str) -> str:
         name = match[1]
         return f"<!-- {name} -->\n\n{BLOCKS[name]()}\n\n<!-- /{name} -->"
 
-    return re.sub(r"<!-- (\w+) -->\n.*?<!-- /\1 -->", block, text, flags=re.DOTALL)
+    return BLOCK.sub(block, text)
 
 
 def main() -> int:
