@@ -12,9 +12,9 @@ TEXTS = {
     "description": "Run trials of the paper's tables again and compare each accuracy, width and λ "
     "with the committed\nones; compute the numbers of the pages again; try the identities of the "
     "theory on random numbers.\nOne line for each claim; the exit status is 1 if one fails.",
-    "epilog": "examples:\n  pu-shift verify                              trials 0 and 1 of Tables 1-3"
-    "\n  pu-shift verify --full --jobs 4              all seven tables, ten trials"
-    "\n  pu-shift verify --results results/all        the trials of a run of your own",
+    "epilog": "examples:\n  pu-shift verify                          trials 0 and 1 of Tables 1-3\n"
+    "  pu-shift verify --full --jobs 4          all seven tables, ten trials\n"
+    "  pu-shift verify --results results/all    the trials of a run of your own",
 }
 
 

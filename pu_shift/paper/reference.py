@@ -1,4 +1,4 @@
-"""The committed reference run: is another run the same trial by trial, and as near to the paper?"""
+"""The committed reference run beside another: trial by trial, and in distance from the paper."""
 
 from __future__ import annotations
 
@@ -77,6 +77,8 @@ def other_run(run: Mapping[str, Any]) -> list[str]:
 def same_trials(trials: pd.DataFrame) -> list[Check]:
     """Compare every accuracy, width and λ with that of the same trial of the reference run."""
     both = trials.merge(reference_trials(), on=TRIAL, suffixes=("", "_reference"))
+    if both.empty:
+        return [Check("trials as in the reference run", "none to compare", "some", False)]
     checks = []
     for method in METHODS:
         rows = both[both["method"] == method]
@@ -85,7 +87,7 @@ def same_trials(trials: pd.DataFrame) -> list[Check]:
     left = len(trials) - len(both)
     if left:
         checks.append(Check("trials beyond the reference run", f"{left}, not compared"))
-    return checks or [Check("trials as in the reference run", "none to compare", "some", False)]
+    return checks
 
 
 def _same(method: str, rows: pd.DataFrame) -> list[Check]:
@@ -190,7 +192,7 @@ def chance_bounds(cells: pd.DataFrame, seed: int = 0) -> Bounds:
 
 
 def near_paper(comparison: pd.DataFrame, what: str) -> Check:
-    """Compare a run with the paper: is it as near as the reference run, within what chance allows?
+    """Judge whether a run is as near to the paper as the reference run, chance allowed for.
 
     ``comparison`` has the columns of ``summary.csv``, of any cells.
     """

@@ -403,11 +403,11 @@ def differing(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterable[tuple[
     # Data are compared where both runs have them: others may be added.
     files = [run.get("files") or {} for run in (new, old)]
     both = sorted(set(files[0]) & set(files[1]))
-    identities = (
+    ours, theirs = (
         {**_identity(run), "files": {name: of[name] for name in both}}
         for run, of in zip((new, old), files)
     )
-    return _differences(*identities)
+    return _differences(ours, theirs)
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""Does this machine, this version, this change still give the published results?
+"""Check that this machine, or a change, still gives the published results.
 
 `checks` yields one `Check` for each claim: identities of the theory, the numbers that the pages
 state, and trials that are run again and compared with the committed ones.
@@ -11,7 +11,7 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -94,15 +94,13 @@ class Report:
 
 
 def checks(options: VerifyOptions) -> Iterator[Check]:
-    """Yield every check as it is made: the quick ones first."""
-    yield from identity_checks()
-    yield from page_checks()
+    """Yield every check as it is made: the quick ones first, results of another run at once."""
     if options.results is not None:
         yield from results_checks(options.results)
-    elif options.full:
-        yield from _full_checks(options)
-    else:
-        yield from trial_checks(options)
+    yield from identity_checks()
+    yield from page_checks()
+    if options.results is None:
+        yield from _full_checks(options) if options.full else trial_checks(options)
 
 
 def identity_checks() -> Iterator[Check]:
@@ -125,7 +123,8 @@ def page_checks() -> Iterator[Check]:
         return
     path = CHECKOUT / "tools" / "write_docs.py"
     spec = importlib.util.spec_from_file_location("write_docs", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     write_docs = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(write_docs)
     for page in PAGES:
@@ -213,7 +212,7 @@ def covered(cells: pd.DataFrame, number: int) -> str:
     return f"{len(cells)} of {len(list(TABLES[number].cells()))} cells, {trials} trials"
 
 
-def _usable(options: VerifyOptions) -> Iterator[Any]:
+def _usable(options: VerifyOptions) -> Generator[Check, None, list[str]]:
     """Yield a check for each dataset that cannot serve; return the others."""
     asked = list(options.datasets) or list(DATASETS)
     not_had = gather(asked)
