@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import argparse
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from pu_shift._checks import ArgumentError
 from pu_shift._files import replacing
 from pu_shift._sklearn import last_step, split_steps
 from pu_shift.cli.cases import open_model
-from pu_shift.cli.common import CommandError, add_data, add_seed, check_out, progress_bar, share
-from pu_shift.estimators.base import same_rows, sums_of_rows
+from pu_shift.cli.common import (
+    CommandError,
+    add_data,
+    add_format,
+    add_seed,
+    check_out,
+    progress_bar,
+    share,
+)
+from pu_shift.estimators.base import same_rows
 from pu_shift.evaluation.evaluator import (
     Evaluation,
     cross_fitted,
@@ -23,6 +31,7 @@ from pu_shift.evaluation.evaluator import (
     scored,
 )
 from pu_shift.evaluation.metrics import ScoredRows
+from pu_shift.files.columns import label_test
 from pu_shift.files.models import load_model
 from pu_shift.files.predictions import texts
 
@@ -55,6 +64,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the column with true classes, 1 for positives and 0 or -1 for negatives",
     )
     parser.add_argument(
+        "--positive", metavar="VALUE", help="the label of the positives, if it is not 1"
+    )
+    parser.add_argument(
         "--prior",
         type=_share_or_interval,
         help="share of positives among the unlabelled rows, or its interval as 0.2,0.4 "
@@ -64,6 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=share, help="false-alarm cost (default: the model's)")
     parser.add_argument("--out", metavar="FILE", help="a CSV file of the metrics to write")
     parser.add_argument("--plot", metavar="FILE", help="a picture of the curves to write, .png")
+    add_format(parser)
     add_seed(parser)
 
 
@@ -109,23 +122,32 @@ def _given(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 
 def _of_files(options: argparse.Namespace, column: str | None) -> Evaluation:
-    """Score the rows of the files as they are read; one number of each is kept."""
-    parts: dict[bool, list[Any]] = {True: [], False: []}
-    sums, given = {True: np.zeros(2), False: np.zeros(2)}, _given(options)
-    for path, kind in zip(options.data, (None, None) if column else (True, False)):
-        for is_positive, rows, classifier in _blocks(options, path, column, kind):
-            condition = judged_condition(classifier, *given)
-            for value in (True, False):
-                own = rows[is_positive == value]
-                if len(own):
-                    parts[value].append(scored(classifier, condition, own))
-                    sums[value] += sums_of_rows(own)
-    other = "negative" if options.truth else "unlabelled"
-    for value, name in ((True, "positive"), (False, other)):
-        if not parts[value]:
-            raise CommandError(f"data: {' and '.join(options.data)} has no {name} rows")
-    samples = [_joined(parts[value]) for value in (True, False)]
-    if options.truth is None and same_rows(classifier, sums[True], sums[False]):
+    """Score the rows of the files as they are read; a few numbers of each are kept."""
+    given, labels = _given(options), []
+    parts: list[tuple[Any, ...]] = []
+    for path, kind in zip(options.data, ("positive", "unlabelled")):
+        own = copy.copy(options)
+        own.data, own.keep = path, [] if column is None else [column]
+        model = open_model(own)
+        classifier = split_steps(model.estimator)[1]
+        condition = judged_condition(classifier, *given)
+        with progress_bar("evaluate", own) as bar:
+            for block in model.blocks():
+                bar.total = block.size
+                rows = _transformed(model.estimator, block.rows)
+                squares = np.nansum(np.square(rows, dtype=np.float64), axis=1)
+                parts.append((*scored(classifier, condition, rows), squares))
+                labels += [kind] * len(rows) if column is None else texts(block.kept[0])
+                bar.update(block.position - bar.n)
+    positive = _positive(options, column, labels)
+    joined: list[Any] = [None if own[0] is None else np.concatenate(own) for own in zip(*parts)]
+    squares = joined.pop()
+    samples: list[Any] = [
+        tuple(None if value is None else value[kind] for value in joined)
+        for kind in (positive, ~positive)
+    ]
+    sums = [np.array([kind.sum(), squares[kind].sum()]) for kind in (positive, ~positive)]
+    if options.truth is None and same_rows(classifier, *sums):
         of_rows, source = rows_of_fit(classifier, condition, *samples)
     else:
         of_rows, source = ScoredRows.of(*samples), " and ".join(options.data)
@@ -139,41 +161,16 @@ def _of_files(options: argparse.Namespace, column: str | None) -> Evaluation:
     )
 
 
-def _blocks(
-    options: argparse.Namespace, path: str, column: str | None, kind: bool | None
-) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
-    """Yield which rows are positive, the rows as the classifier takes them, and it."""
-    own = copy.copy(options)
-    own.data, own.keep = path, [] if column is None else [column]
-    model = open_model(own)
-    before, classifier = split_steps(model.estimator)
-    with progress_bar("evaluate", own) as bar:
-        for block in model.blocks():
-            bar.total = block.size
-            rows = block.rows if before is None else before.transform(block.rows)
-            if column is None:
-                yield np.full(len(rows), kind), rows, classifier
-            else:
-                yield _labels(column, texts(block.kept[0])) == 1.0, rows, classifier
-            bar.update(block.position - bar.n)
-
-
-def _labels(column: str, cells: list[str]) -> np.ndarray:
-    """Return the labels of a column, 1, 0 or −1."""
-    known = {cell: _number(cell) for cell in set(cells)}
-    for cell, value in known.items():
-        if value not in (1.0, 0.0, -1.0):
-            raise CommandError(f"column {column!r} must hold 1, and 0 or -1, found {cell!r}")
-    return np.array([known[cell] for cell in cells])
-
-
-def _number(cell: str) -> float:
+def _positive(options: argparse.Namespace, column: str | None, labels: list[str]) -> np.ndarray:
+    if column is None:
+        return np.array([label == "positive" for label in labels])
     try:
-        return float(cell)
-    except ValueError:
-        return float("nan")
+        return label_test(column, labels, options.positive)(labels)
+    except ArgumentError as error:
+        raise ArgumentError("label" if options.truth is None else "truth", error.rule) from None
 
 
-def _joined(parts: list[Any]) -> tuple[Any, ...]:
-    """Join what was scored block by block."""
-    return tuple(None if own[0] is None else np.concatenate(own) for own in zip(*parts))
+def _transformed(estimator: Any, rows: np.ndarray) -> np.ndarray:
+    """Return rows as the classifier at the end takes them."""
+    before = split_steps(estimator)[0]
+    return rows if before is None else before.transform(rows)

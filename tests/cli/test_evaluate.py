@@ -112,9 +112,14 @@ def test_a_risk_minimiser_needs_rows_that_it_has_not_seen(run, files, capsys):
     [
         ("model.npz new.csv", "data must be one file with --label or --truth, two files"),
         ("model.npz --label labelled", "data must be one file with --label or --truth, two"),
-        ("model.npz new.csv --label b", "column 'b' must hold 1, and 0 or -1, found"),
+        ("model.npz new.csv --label b", "--label: column 'b' must be 1"),
         ("model.npz new.csv --label label", "column 'label'"),
-        ("model.npz data_p.csv --label labelled", "data: data_p.csv has no unlabelled rows"),
+        (
+            "model.npz data_p.csv --label labelled",
+            "column 'labelled' must be 1 for labelled positives",
+        ),
+        ("model.npz new.csv --label labelled --positive yes", "none is 'yes'"),
+        ("model.npz checked.csv --truth a", "--truth: column 'a' must be 1"),
         ("model.npz --test-prior 1.5", "--test-prior must lie strictly between 0 and 1"),
         ("model.npz --prior 0.4,0.2", "--prior must"),
         ("model.npz new.csv --label labelled --out new.csv", "--out must be another file"),
