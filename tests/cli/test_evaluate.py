@@ -116,7 +116,7 @@ def test_a_risk_minimiser_needs_rows_that_it_has_not_seen(run, files, capsys):
         ("model.npz new.csv --label label", "column 'label'"),
         (
             "model.npz data_p.csv --label labelled",
-            "column 'labelled' must be 1 for labelled positives",
+            "column 'labelled' must be 1",
         ),
         ("model.npz new.csv --label labelled --positive yes", "none is 'yes'"),
         ("model.npz checked.csv --truth a", "--truth: column 'a' must be 1"),
