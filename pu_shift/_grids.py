@@ -15,7 +15,7 @@ WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0)
 ULSIF_LAMS = tuple(float(lam) for lam in np.logspace(-3, 1, 9))
 # Wider than uLSIF's own grid: one eigendecomposition serves every λ.
 RATIO_LAMS = tuple(float(lam) for lam in np.logspace(-5, 1, 13))
-# A width more is a training more.
+# Each width costs another training.
 RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
 RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 

@@ -352,12 +352,6 @@ sys.exit(heavy or status)
     ("redirection", "status", "message"),
     [
         (">/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
-        (">&-", 74, "error: the output cannot be written: Bad file descriptor\n"),
-        (">&- 2>&-", 74, ""),
-        ("2>&-", 0, ""),
-        ("2>/dev/full", 0, ""),
-        ("--alpha 2 2>&-", 2, ""),
-        ("--alpha 2 2>/dev/full", 2, ""),
         ("--help >/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
     ],
 )
