@@ -29,7 +29,7 @@ _ENDINGS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up
 def exit_status(run: Callable[[], int]) -> int:
     """Run a command and return its exit status, whatever ends it."""
     received: list[int] = []
-    with _output(), _signals(received):
+    with _streams(), _signals(received):
         try:
             status = run() or 0
             sys.stdout.flush()
@@ -89,22 +89,35 @@ class _Output:
         try:
             return getattr(self._stream, name)(*arguments)
         except (OSError, ValueError) as error:
-            raise _OutputError(error) from None
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        raise _OutputError(error) from None
+
+
+class _Messages(_Output):
+    """The standard error output: a message that cannot be written does not stop the work."""
+
+    def _failed(self, error: Exception) -> None:
+        pass
 
 
 @contextmanager
-def _output() -> Iterator[None]:
-    """Tell failures of the standard output from others, and leave none for the exit."""
-    output = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - stays open
-    for stream in (output, sys.stderr):
+def _streams() -> Iterator[None]:
+    """Tell failures of the standard streams from others, and leave none for the exit."""
+    before = sys.stdout, sys.stderr
+    # A stream that was closed before the start is None.
+    output, messages = (stream or open(os.devnull, "w") for stream in before)
+    for stream in (output, messages):
         if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without π gets a question mark
-    sys.stdout = _Output(output)
+    sys.stdout, sys.stderr = _Output(output), _Messages(messages)
     try:
         yield
     finally:
-        sys.stdout = output
+        sys.stdout, sys.stderr = before
         _emptied(output)
+        _emptied(messages)
 
 
 def _emptied(stream: Any) -> None:
