@@ -106,8 +106,8 @@ class _Messages(_Output):
 def _streams() -> Iterator[None]:
     """Tell failures of the standard streams from others, and leave none for the exit."""
     before = sys.stdout, sys.stderr
-    # A stream that was closed before the start is None.
-    output, messages = (stream or open(os.devnull, "w") for stream in before)
+    # Python has None for a stream that was closed before the start.
+    output, messages = (stream or open(os.devnull, "w") for stream in before)  # noqa: SIM115
     for stream in (output, messages):
         if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without π gets a question mark
