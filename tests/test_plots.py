@@ -162,8 +162,3 @@ def test_bad_input_is_named(ratio, risk, data):
             ThresholdDisplay.from_estimator(ratio, **options)
     with pytest.raises(ValueError, match="estimator must be a classifier of pu_shift"):
         PosteriorDisplay.from_estimator(3, X_u)
-
-
-def test_a_single_prior_and_alpha_are_a_point(ratio):
-    display = ThresholdDisplay.from_estimator(ratio, test_priors=0.4, alphas=0.2)
-    assert display.thresholds.shape == (1, 1)
