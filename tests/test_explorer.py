@@ -223,27 +223,6 @@ def test_a_number_that_cannot_be_is_said(page, name, value, message):
 
 
 @needs_browser
-def test_a_share_that_the_cases_contradict_is_said(page):
-    page.write("test-prior", 30)
-    assert not page.one("#doubt").is_displayed()
-    page.write("test-prior", 90)
-    assert "Is the share of positives right?" in page.one("#doubt").text
-
-
-@needs_browser
-def test_nothing_to_flag_is_said(page):
-    # The case whose posterior is 1 is flagged whatever it costs: the page is made without it.
-    text = explorer_page(POSTERIOR[2:], CONDITION, data="cases.csv")
-    page.path.write_text(text, encoding="utf-8")
-    page.load()
-    page.write("false-alarm", "1e9")
-    assert page.reading("flagged") == 0
-    assert page.one("#list-note").text == "No case is worth flagging here."
-    assert not page.one("#list").is_displayed()
-    assert not page.one("#download").is_enabled()
-
-
-@needs_browser
 def test_words_from_files_stay_text(page):
     page.write("test-prior", 99)
     assert not page.all("img")

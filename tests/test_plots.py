@@ -2,8 +2,6 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pu_shift import Condition, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.plots import CostDisplay, PosteriorDisplay, ReliabilityDisplay, ThresholdDisplay
@@ -128,17 +126,6 @@ def test_displays_draw_on_the_axes_they_are_given(ratio, data):
     ]
     assert all(display.figure_ is figure for display in displays)
     assert all(ax.lines and ax.get_xlabel() and ax.get_ylabel() for ax in axes)
-
-
-def test_a_pipeline_is_drawn_as_its_classifier(ratio, data):
-    pipeline = make_pipeline(StandardScaler(), DensityRatioClassifier(PRIOR, TEST_PRIOR, ALPHA))
-    X = np.concatenate(data[:2])
-    pipeline.fit(X, np.repeat([1, 0], [len(part) for part in data[:2]]))
-    _, X_u, X, y = data
-    assert ThresholdDisplay.from_estimator(pipeline).condition == ratio.condition
-    assert PosteriorDisplay.from_estimator(pipeline, X_u).counts.sum() == len(X_u)
-    assert ReliabilityDisplay.from_estimator(pipeline, X, y).weight.sum() == pytest.approx(1.0)
-    assert (CostDisplay.from_estimator(pipeline, X_u).cost > 0).all()
 
 
 def test_bad_input_is_named(ratio, risk, data):

@@ -5,7 +5,6 @@ import os
 import re
 import runpy
 import signal
-import socket
 import subprocess
 from pathlib import Path
 
@@ -203,16 +202,6 @@ def test_a_dataset_that_was_named_must_be_there(fast, folder, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_unreachable_cluster_is_a_one_line_error(one_table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(bigdata, "CONNECT_TIMEOUT", 0.5)
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
-        assert table_main(1, [*one_table, "--cluster", address]) == 2
-    assert_one_line(capsys, f"cluster {address} cannot be reached: .*[Tt]imed out")
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_worker_of_another_version_makes_no_table(one_table, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(bigdata, "__version__", "99")
     with Cluster(tmp_path, workers=1) as cluster:
@@ -312,15 +301,6 @@ def test_table_and_difference_are_printed_and_progress_goes_to_standard_error(
     )
     assert table_main(1, one_table) == 0
     assert capsys.readouterr().err == "", "nothing was left to do"
-
-
-def test_plain_progress_is_at_most_twenty_lines(capsys):
-    assert list(scripts.progress([None] * 300, iter(range(300)))) == list(range(300))
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 20
-    assert lines[0].startswith("15 of 300 training sets")
-    assert lines[-1].startswith("300 of 300 training sets")
-    assert lines[-1].endswith("about 0 s left")
 
 
 def test_quiet_prints_nothing(one_table, capsys):

@@ -149,17 +149,6 @@ def test_the_regions_of_all_methods_follow_the_given_prior(page, given):
         assert float(panel.get_attribute("data-share")) == pytest.approx((score > 0).mean())
 
 
-def test_the_curves_follow_the_choice(page, results):
-    choice = page.one("#curve-choice")
-    options = [option.text for option in choice.find_elements(By.TAG_NAME, "option")]
-    assert options == [curves.title for curves in results.curves]
-    assert len(page.all("#curve-panels svg")) == 1
-    assert len(page.all("#curve-panels circle")) == 6 * len(METHODS)
-    choice.send_keys(Keys.ARROW_DOWN)
-    page.until(lambda: len(page.all("#curve-panels svg")) == len(DATASETS))
-    assert len(page.all("#curve-panels circle")) == 3 * len(METHODS) * len(DATASETS)
-
-
 def test_filters_hide_tables_rows_and_columns(page, results):
     def untick(value):
         box = page.one(f'#filters input[value="{value}"]')
