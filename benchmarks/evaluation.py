@@ -42,8 +42,8 @@ N_MADE_UP = 24_000
 N_RESAMPLES = 500
 OURS = (*SAMPLES, "cross-fitted", "π estimated")
 OTHERS = ("naive", "pulearn")
-# One line of sums for each of these; the sums of a line are added up over draws and seeds.
-KEY = ("dataset", "prior", "test_prior", "mode", "metric")
+# One line of sums for each of these, added up over datasets, seeds and draws.
+KEY = ("prior", "test_prior", "mode", "metric")
 SUMS = ("n", "held", "error", "size", "width")
 
 
@@ -126,7 +126,7 @@ def measure(name: str, seed: int, prior: float, draws: int) -> Iterator[dict[str
     ratios = {
         part: classifier.predict_ratio(X[places[part]]) for part in ("positives", "negatives")
     }
-    rng = np.random.default_rng([seed, round(100 * prior), 1])
+    rng = np.random.default_rng([seed, round(100 * prior), practice.DATASETS.index(name)])
     chosen = {
         mode: [sample(ratios, prior, *sizes, rng) for _ in range(draws)]
         for mode, sizes in SAMPLES.items()

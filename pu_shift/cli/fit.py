@@ -6,6 +6,7 @@ import argparse
 import shlex
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -14,7 +15,7 @@ from pu_shift._sklearn import restore_scaler
 from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, share, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
-from pu_shift.evaluation.evaluator import evaluate
+from pu_shift.evaluation.evaluator import cross_fitted, evaluation_of
 from pu_shift.files.models import save_model
 from pu_shift.losses import surrogates
 from pu_shift.priors import Condition
@@ -112,10 +113,13 @@ def _print_summary(command: str, options: argparse.Namespace, classifier: Any) -
     if options.method == "risk":
         print(f"rows that it has not seen say how good it is: '{command} held_out.csv --label y'")
         return
-    found = evaluate(classifier, random_state=options.seed)
+    rows, source = cross_fitted(classifier, classifier.condition)
+    found = evaluation_of(classifier, rows, source, seed=np.random.SeedSequence(options.seed))
     print(f"how good it is there, with 95% intervals (more: '{command}'):")
     for name in ("recall", "false_positive_rate", "precision"):
         print(f"  {found.in_words(name)}")
+    for note in found.notes:
+        print(f"note: {note}")
 
 
 def _new_classifier(options: argparse.Namespace, prior: float) -> Any:

@@ -64,7 +64,7 @@ def draw_curves(evaluation: Any, axes: Any = None) -> np.ndarray:
     if axes is None:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(4.3 * n_axes, 4.2), layout="constrained")
+        figure = Figure(figsize=(4.3 * n_axes, 4.9), layout="constrained")
         axes = figure.subplots(1, n_axes)
     axes = np.asarray(axes)
     if axes.shape not in {(2,), (n_axes,)}:

@@ -226,8 +226,8 @@ def _without_own_fold(
     held_out: Sequence[Sequence[np.ndarray]], folds: Sequence[Folds], prior: float
 ) -> tuple[np.ndarray, ...]:
     """Calibrate and average held-out values by what the rows of the other folds say."""
-    found = [np.empty((3, dealt.n)) for dealt in folds]
-    places = [dealt.of_rows(0, dealt.n) for dealt in folds]
+    found = [np.empty((3, len(dealt.of_rows))) for dealt in folds]
+    places = [dealt.of_rows for dealt in folds]
     for fold in range(folds[0].n_folds):
         others = [
             [value[of_rows != fold] for value, of_rows in zip(values, places)]
