@@ -78,8 +78,9 @@ def test_two_reports_of_the_same_results_are_the_same_files(folder, tmp_path, mo
     monkeypatch.setattr(
         script, "report_figures", lambda *_: [("relations", relations_figure(Condition(0.3)))]
     )
+    results = read_results(folder)
     files = [
-        write_report(read_results(folder), tmp_path / name, Condition(0.3, 0.5))
+        write_report(results, tmp_path / name, Condition(0.3, 0.5))
         for name in ("one", "two")
     ]
     assert len(files[0]) == len(files[1]) == 3
