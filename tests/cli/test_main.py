@@ -331,7 +331,7 @@ sys.exit(heavy or status)
     ("redirection", "status", "message"),
     [
         (">/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
-        (">&- 2>&-", 74, ""),
+        (">&- 2>&-", 0, ""),
     ],
 )
 def test_output_that_cannot_be_written(files, model, redirection, status, message):
