@@ -197,7 +197,7 @@ test-gpu: $(DEV) ## check that CPU and GPU agree, on a machine with a CUDA card 
 GPU_COMPILE := .venv/gpu-compile
 $(GPU_COMPILE)/.installed: setup.py pyproject.toml
 	@"$(PYTHON_PATH)" -m venv --clear $(GPU_COMPILE)
-	@echo "packages: CuPy and NVIDIA's compiler, about 1.3 GB on disk in all"
+	@echo "packages: CuPy and NVIDIA's compiler, about 1.4 GB on disk in all"
 	@$(call PIP_INSTALL,$(GPU_COMPILE),-e '.[dev]' '$(CUPY)' nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12)
 	@touch $@
 

@@ -97,6 +97,12 @@ def parameters(kernel):
         yield kind, name, bool(raw), array
 
 
+def aliases(kernel, kind):
+    """Write what the one-letter types of a kernel stand for."""
+    letters = sorted({type_ for type_, *_ in parameters(kernel) if len(type_) == 1})
+    return "".join(f"typedef {kind} {letter};\n" for letter in letters)
+
+
 def test_the_kernels_of_training_are_recorded():
     names = {kernel["name"] for kernel in recorded()["kernels"]}
     assert {"adam", "adabound", "amsbound", "weight_decay", "relu_bwd"} <= names
@@ -119,7 +125,7 @@ def device_source(kernel, kind):
             bound.append(f"{type_} &{name} = _raw_{name}[_ind.get()];")
         else:
             passed.append(f"const {type_} {name}")
-    types = "".join(f"typedef {kind} {name};\n" for name in ("T", "P", "U"))
+    types = aliases(kernel, kind)
     return (
         f"{HEAD}{kernel.get('preamble', '')}\n{types}"
         f'extern "C" __global__ void kernel({", ".join(passed)}, CIndexer<1, true> _ind) {{\n'
@@ -163,7 +169,8 @@ def nvrtc():
     cupy, compiler, runtime = places
     (library,) = (compiler / "lib").glob("libnvrtc.so.*")
     include = cupy / "_core" / "include"
-    folders = [include, include / "cupy" / "_cccl" / "libcudacxx", runtime / "include"]
+    parts = [include / "cupy" / "_cccl" / name for name in ("libcudacxx", "thrust", "cub")]
+    folders = [include, *parts, runtime / "include"]
     return ctypes.CDLL(str(library)), [f"-I{folder}" for folder in folders]
 
 
@@ -235,7 +242,7 @@ def on_host(kernel, kind, folder):
         if array and not raw:
             bound.append(f"{type_} &{name} = _{name}[i];")
     source = folder / "kernel.cpp"
-    types = "".join(f"typedef {kind} {name};\n" for name in ("T", "P", "U"))
+    types = aliases(kernel, kind)
     source.write_text(
         f"#include <algorithm>\n#include <cmath>\nusing namespace std;\n{types}"
         f'extern "C" void kernel(long n, {", ".join(passed)}) {{\n'
