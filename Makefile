@@ -168,11 +168,11 @@ format: $(DEV) ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: lint ## run every test (the first call sets everything up)
-	$(BIN)/python -m pytest $(ARGS)
+test: lint ## run every test (the first call sets everything up; COVERAGE=1: ask for 95 % of the lines)
+	$(BIN)/python -m pytest $(if $(COVERAGE),--cov=pu_shift --cov-report=term:skip-covered --cov-fail-under=95) $(ARGS)
 
 coverage: ## run every test and ask for 95 % line coverage (slower)
-	$(MAKE) --no-print-directory test ARGS="--cov=pu_shift --cov-report=term:skip-covered --cov-fail-under=95 $(ARGS)"
+	@$(MAKE) --no-print-directory test COVERAGE=1
 
 test-bare: lint ## run the tests that use data, as on a machine without any of it and without a network
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
