@@ -450,13 +450,13 @@ BLOCKS: dict[str, Callable[[], str]] = {
 }
 
 
-BLOCK = re.compile(r"<!-- (\w+) -->\n\n(.*?)\n\n<!-- /\1 -->", flags=re.DOTALL)
+BLOCK = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- /\1 -->", flags=re.DOTALL)
 
 
 def blocks(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each block of a document, what it says, and what it should say."""
     for match in BLOCK.finditer(text):
-        yield match[1], match[2], BLOCKS[match[1]]()
+        yield match[1], match[2].strip("\n"), BLOCKS[match[1]]()
 
 
 def protocol_markdown() -> str:
