@@ -140,20 +140,6 @@ def test_predictions_of_dask_data_frames_keep_the_index(samples):
         classifier.predict(lazy[["a", "c"]])
 
 
-def test_rows_of_a_generator_of_ones_own(samples):
-    """What the documentation shows for rows that come from elsewhere."""
-    X_p, X_u = samples
-
-    def month(number):
-        return pd.DataFrame(X_u[140 * number : 140 * (number + 1)], columns=NAMES)
-
-    lazy = dd.from_map(month, range(5))
-    table = pd.DataFrame(X_p, columns=NAMES)
-    found = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(table, lazy)
-    expected = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, X_u)
-    np.testing.assert_allclose(found.predict_ratio(table), expected.predict_ratio(X_p), rtol=1e-6)
-
-
 def bad_frame(X):
     """A data frame whose second partition does not have the columns that it promises."""
     good = frame(X, 2)
