@@ -29,6 +29,7 @@ from pu_shift import (
     priors,
     risks,
 )
+from pu_shift._scores import row_weights
 from pu_shift.data.sampling import draw
 from pu_shift.files import models
 from pu_shift.paper import claims, compare, settings, store
@@ -160,7 +161,7 @@ CALLS = {
         for name in ("nnpu_risk", "nnpu_shift_risk")
     },
     "row_weights": (
-        partial(risks.row_weights, "weights_p", array=P, shape=(20, 3)),
+        partial(row_weights, "weights_p", array=P, shape=(20, 3)),
         {"weights": np.ones(20)},
     ),
     "Risk": (

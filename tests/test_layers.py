@@ -18,6 +18,7 @@ LAYERS = {
         "_grids",
         "_moved",
         "_pages",
+        "_scores",
         "_seeds",
         "_signals",
         "_sklearn",
