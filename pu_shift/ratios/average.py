@@ -164,7 +164,7 @@ def fit_average(
     cells = X_p.shape[1] * (X_p.shape[0] + X_u.shape[0])
     # On one thread of BLAS: more would change the rounding with the number of jobs.
     alone = partial(_alone, "blas" if cells > MAX_CELLS_ALONE else None)
-    unfitted = [new_ratio(item, n_folds, seed, device) for item in candidates.values()]
+    unfitted = [new_ratio(item, n_folds, seed, device, prior) for item in candidates.values()]
     ratios = run(delayed(alone)(_fit, ratio, X_p, X_u, fit_params) for ratio in unfitted)
     *rows, kept = subsample(MAX_SCORED_ROWS, X_p, X_u, child(seed, 3))
     folds = [
