@@ -15,6 +15,7 @@ from pu_shift._checks import distinct, shown
 from pu_shift._grids import RATIO_LAMS
 from pu_shift._seeds import Seed
 from pu_shift.ratios.base import BasisRatio, DensityRatio
+from pu_shift.ratios.deep import DeepRatio, is_link
 from pu_shift.ratios.kliep import KLIEP
 from pu_shift.ratios.odds import ClassifierRatio, LogisticRatio, small_seed
 from pu_shift.ratios.standardized import StandardizedRatio
@@ -91,14 +92,14 @@ def check_candidates(estimator: Any) -> dict[str, Any]:
     for item in wanted:
         if isinstance(item, str) and item in RATIOS:
             names.append(item)
-        elif isinstance(item, (str, type)) or not hasattr(item, "fit"):
+        elif isinstance(item, (str, type)) or not (hasattr(item, "fit") or is_link(item)):
             known = ", ".join(map(repr, ("auto", *RATIOS)))
             raise ValueError(
                 f"estimator must be one of {known}, a classifier or a Chainer link, "
                 f"got {shown(item)}"
             )
         elif not (
-            hasattr(item, "predict_proba") or isinstance(item, DensityRatio)
+            hasattr(item, "predict_proba") or isinstance(item, DensityRatio) or is_link(item)
         ):
             raise ValueError(
                 f"estimator must have predict_proba, {type(item).__name__} has none: "
@@ -108,7 +109,7 @@ def check_candidates(estimator: Any) -> dict[str, Any]:
             same = sum(type(other) is type(item) for other in wanted[: len(names)])
             names.append(type(item).__name__ + (f"-{same + 1}" if same else ""))
     distinct("estimator", names)
-    return dict(zip(names, wanted))
+    return {name: DeepRatio(item) if is_link(item) else item for name, item in zip(names, wanted)}
 
 
 def takes(item: Any) -> tuple[bool, bool]:
