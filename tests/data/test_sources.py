@@ -49,7 +49,6 @@ def test_a_file_is_downloaded_and_its_digest_compared(server, tmp_path, action):
         ("503", "HTTP error 503"),
         ("cut", r"IncompleteRead\(\d+ bytes read, \d+ more expected\)"),
         ("stall", "nothing received for 0.5 s"),
-        ("trickle", r"too slow: [\d,]+ bytes in 2 s"),
     ],
 )
 def test_a_server_that_fails_is_reported_in_one_line(server, tmp_path, action, message):
@@ -98,13 +97,6 @@ def test_every_source_of_the_paper_s_datasets_is_https_or_a_pinned_wheel():
                 assert all(remote.address.startswith("https://") for remote in source.files)
 
 
-@pytest.mark.parametrize("action", ["serve", "unsized"])
-def test_a_download_that_is_too_large_is_stopped(server, tmp_path, monkeypatch, action):
-    monkeypatch.setattr(sources, "MAX_DOWNLOAD", 100)
-    with pytest.raises(DataError, match=r"tiny\.txt is larger than 100 bytes"):
-        fetch(f"{server.url}/{action}/tiny", tmp_path)
-
-
 ROWS = b"".join(b"%d,%d\n" % (i, i % 2) for i in range(5000))
 
 
@@ -115,7 +107,6 @@ def sample(server, action, folder, name="SUSY.csv.gz"):
 
 def test_a_sample_is_taken_from_the_stream(server, tmp_path, monkeypatch):
     monkeypatch.setattr(parsers, "SAMPLE_ROWS", 20)
-    monkeypatch.setattr(sources, "MAX_DOWNLOAD", 100)  # a limit for what is kept whole
     server.body = gzip.compress(ROWS)
     kept = sample(server, "serve", tmp_path)
     assert len(kept.splitlines()) == 20
@@ -129,7 +120,6 @@ def test_a_sample_is_taken_from_the_stream(server, tmp_path, monkeypatch):
         ("404", "HTTP error 404"),
         ("cut", r"sample\.csv is truncated or corrupt|IncompleteRead"),
         ("stall", "nothing received for 0.5 s"),
-        ("trickle", "too slow"),
     ],
 )
 def test_a_sample_of_a_stream_that_fails_is_refused(server, tmp_path, action, message):

@@ -2,7 +2,6 @@ import io
 import sys
 
 import pytest
-from matplotlib.cbook import is_math_text
 from matplotlib.colors import to_rgba
 from matplotlib.image import imread
 
@@ -10,9 +9,7 @@ from pu_shift.paper.compare import compare, load_paper_table, summarize
 from pu_shift.paper.figures import (
     comparison_figure,
     heat_map_figure,
-    literal,
     method_colour,
-    new_figure,
     pdf,
     png,
 )
@@ -72,11 +69,3 @@ def test_pdf_carries_no_date():
     content = pdf(comparison_figure(comparison(methods=METHODS[:1])))
     assert content[:4] == b"%PDF"
     assert b"CreationDate" not in content
-
-
-def test_a_literal_name_is_no_formula():
-    title = new_figure(2, 1).suptitle("")
-    for name in ("$a", "$\\no$", "a\\$b$c"):
-        title.set_text(literal(name))
-        png(title.figure)  # a wrong formula would be an error here
-        assert not is_math_text(title.get_text())

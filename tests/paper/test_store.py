@@ -277,7 +277,7 @@ def test_bad_rows_are_refused_before_anything_is_written(tmp_path, row, message)
     assert len(read_trials(tmp_path)) == 0
 
 
-@pytest.mark.parametrize("begin", ["new", "resumed", "alone", "fresh"])
+@pytest.mark.parametrize("begin", ["new", "alone", "fresh"])
 def test_a_kill_before_any_step_on_the_disk_costs_nothing(tmp_path, whole_folder, begin):
     truth, steps, before = read_trials(whole_folder), 0, 0
     while True:

@@ -8,7 +8,6 @@ import pytest
 from pu_shift.paper.compare import COLUMNS, compare, headline, load_paper_table, summarize
 from pu_shift.paper.settings import CELL, DATASETS, EXTRA_METHODS, METHODS, TABLES, TableSetting
 from pu_shift.paper.tables import (
-    csv_table,
     latex_table,
     markdown,
     markdown_table,
@@ -152,17 +151,6 @@ def test_names_cannot_become_markup_in_markdown(name):
     # In three rows of both grids, in the caption, and twice in the figures below.
     assert unescape(text).count(name) == 9
     assert markdown(name) != name == unescape(markdown(name))
-
-
-def test_names_are_no_formulas_in_a_spreadsheet_and_numbers_stay_numbers():
-    names = ["=1+1", "+a", "-b", "@c", "d=e", "-1.2"]
-    frame = pd.DataFrame({"dataset": names, "n": 10, "delta": -1.25, "bold": pd.array([1] * 6)})
-    lines = csv_table(frame, float_format="%.1f").splitlines()
-    assert lines[0] == "dataset,n,delta,bold"
-    assert [line.split(",")[0] for line in lines[1:]] == [
-        *("'=1+1", "'+a", "'-b", "'@c", "d=e", "'-1.2")
-    ]
-    assert {line.split(",", 1)[1] for line in lines[1:]} == {"10,-1.2,1"}
 
 
 def test_all_files_are_written_in_printed_order(tmp_path):
