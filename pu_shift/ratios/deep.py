@@ -111,11 +111,11 @@ class DeepRatio(DensityRatio, BaseEstimator):
         if not is_link(model):
             raise ValueError(f"model must be a Chainer link, got {type(model).__name__}")
         model = copy.deepcopy(model)
-        model.to_device(self._device.name)
+        self.model_ = SoftplusLink(model) if self.output == "softplus" else model
+        self.model_.to_device(self._device.name)
         rows = self._sent(numerator), self._sent(denominator)
         with self._device.use():
             check_one_score(model, rows[0])
-            self.model_ = SoftplusLink(model) if self.output == "softplus" else model
             train(
                 self.model_,
                 *rows,
