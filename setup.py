@@ -21,7 +21,6 @@ PYARROW = "pyarrow>=14.0.1"
 TESTS = [
     # 2.2 is the first whose second device is kept by ones_like and its kind.
     "array-api-strict>=2.2",
-    "densratio==0.4.0",
     "distributed>=2023.3",
     "hypothesis>=6.80",
     "mypy>=1.11",

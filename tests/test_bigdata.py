@@ -244,20 +244,17 @@ def test_a_cluster_that_loses_a_worker_gives_the_same(samples, tmp_path, monkeyp
             DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, lazy)
 
 
-@pytest.mark.parametrize(
-    ("version", "has"), [('__version__ = "0.1"', "has pu-shift 0.1"), (None, "does not have pu-s")]
-)
-def test_a_worker_of_another_version_that_joins_later_is_refused(tmp_path, version, has):
+def test_a_worker_of_another_version_that_joins_later_is_refused(tmp_path):
     package = tmp_path / "other" / "pu_shift"
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text("" if version else "raise ImportError")
-    (package / "_version.py").write_text(version or "")
+    (package / "__init__.py").touch()
+    (package / "_version.py").write_text('__version__ = "0.1"')
     task = on_worker(len)
     with Cluster(tmp_path, workers=1) as cluster, connected(cluster.address) as client:
         assert client.submit(task, "abc").result() == 3
         cluster.workers[0].kill()
         cluster.add_worker(path=[package.parent])
-        with pytest.raises(ValueError, match=rf"^cluster: the worker tcp://\S* {has}"):
+        with pytest.raises(ValueError, match=r"^cluster: the worker tcp://\S* has pu-shift 0.1"):
             client.submit(task, "abcd").result()
-        with pytest.raises(ValueError, match=rf"^cluster: the worker tcp://\S* {has}"):
+        with pytest.raises(ValueError, match=r"^cluster: the worker tcp://\S* has pu-shift 0.1"):
             list(results(client, len, [("abcd",)]))  # as the tables are run

@@ -16,6 +16,7 @@ LAYERS = {
         "_checks",
         "_files",
         "_grids",
+        "_labels",
         "_moved",
         "_pages",
         "_scores",

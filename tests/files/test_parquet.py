@@ -63,6 +63,8 @@ def folder(tmp_path_factory):
         main(["fit", str(folder / "data.parquet"), *FIT.split(), "--out", str(folder / "m.npz")])
         == 0
     )
+    fit = ["fit", str(folder / "data.parquet"), *FIT.split(), "--no-prepare", "--basis", "gaussian"]
+    assert main([*fit, "--out", str(folder / "strict.npz")]) == 0
     return folder
 
 
@@ -89,7 +91,7 @@ def run(folder, capsys, monkeypatch):
         pytest.param("data.csv", "data.parquet", f"{FIT} --method risk", marks=needs_chainer),
         ("data.csv", "data.parquet", "--label labelled --drop id"),
         ("p.csv u.csv", "p.parquet u.parquet", "--prior 0.3 --no-scale"),
-        ("words.csv", "words.parquet", f"{FIT} --prepare"),
+        ("words.csv", "words.parquet", FIT),
     ],
 )
 def test_a_fit_to_parquet_is_that_to_csv(run, tmp_path, csv, parquet, options):
@@ -98,11 +100,11 @@ def test_a_fit_to_parquet_is_that_to_csv(run, tmp_path, csv, parquet, options):
     for name, data in (("csv", csv), ("parquet", parquet)):
         wanted = options if name == "parquet" else options.replace("--drop month ", "")
         status, output, errors = run(f"fit {data} {wanted} --out {tmp_path}/{name}.npz")
-        assert (status, errors) == (0, "")
-        said.append(output.split(":")[1])
+        assert status == 0
+        said.append((output.split(":")[1], errors))
     assert said[0] == said[1]
     rows = np.random.default_rng(2).normal(size=(50, 3))
-    if "--prepare" in options:
+    if "words" in csv:
         rows = rows.astype(object)
         rows[:, 1] = ["Nara", "Kyoto"] * 25
     models = [load_model(tmp_path / f"{name}.npz") for name in ("csv", "parquet")]
@@ -164,13 +166,13 @@ def test_ids_stay_as_they_are(run, folder, tmp_path):
 
 
 def test_only_the_columns_of_the_model_are_read(run, tmp_path, monkeypatch):
-    asked, read = [], parquet.to_matrix
+    asked, read = [], parquet.prepared
 
-    def record(frame, *arguments, **options):
+    def record(preparation, names, frame, first=0):
         asked.append(list(frame.columns))
-        return read(frame, *arguments, **options)
+        return read(preparation, names, frame, first)
 
-    monkeypatch.setattr(parquet, "to_matrix", record)
+    monkeypatch.setattr(parquet, "prepared", record)
     assert run(f"predict m.npz new.parquet --keep id --out {tmp_path}/o.csv")[0] == 0
     assert asked
     assert all(columns == ["a", "b", "c", "id"] for columns in asked)
@@ -202,12 +204,12 @@ def write(path, **columns):
     ("command", "message"),
     [
         ("predict m.npz other.parquet", "data: other.parquet has no column 'c', its columns are"),
-        ("predict m.npz gap.parquet", "needs a finite number in row 2 of column 'b', found nan"),
-        ("predict m.npz words.parquet", "string in column 'b', where there must be numbers"),
+        ("predict strict.npz gap.parquet", "finite number in row 2 of column 'b', found nan"),
+        ("predict m.npz words.parquet", "needs a finite number in row 2 of column 'b', found"),
         ("predict m.npz mixed", "mixed/2.parquet has no column 'c', its columns are"),
         ("predict m.npz kinds", "kinds/2.parquet has string in column 'c', other files have "),
         ("predict m.npz torn.parquet", "data: torn.parquet cannot be read: "),
-        ("predict m.npz none.parquet", "data must be a file or folder, got 'none.parquet'"),
+        ("predict m.npz none.parquet", "no such file: 'none.parquet'"),
         ("predict m.npz no_rows.parquet", "data: no_rows.parquet has no rows"),
         ("predict m.npz new.parquet --keep x", "data: new.parquet has no column 'x'"),
         ("predict m.npz new.csv --cluster tcp://x:1 --out o", "cluster needs data in Parquet"),
@@ -218,12 +220,12 @@ def write(path, **columns):
         ),
         ("fit data.parquet --label x --out o.npz", "label: data.parquet has no column 'x'"),
         ("fit data.parquet --label labelled --drop x --out o.npz", "drop: data.parquet has no col"),
-        ("fit words.parquet --label labelled --out o.npz", "--prepare takes categories, "),
-        ("fit new.parquet --label a --drop id --drop who --out o.npz", "of the label 'a', which"),
-        ("fit marks --label m --out o.npz", "marks/2.parquet has 7 in row 3 of the label 'm'"),
+        ("fit words.parquet --label labelled --no-prepare --out o.npz", "column b: category, 3 "),
+        ("fit new.parquet --label a --drop id --drop who --out o.npz", "label: column 'a' must be"),
+        ("fit marks --label m --out o.npz", "unlabelled rows, found 1, 0, 7; --posit"),
         ("fit p.parquet u.csv --out o.npz", "data must be two files of one kind, CSV or Parquet"),
         ("fit p.parquet new.parquet --out o.npz", "data: p.parquet has no column 'id'"),
-        ("fit gap.parquet --label a --out o.npz", "needs a finite number in row 2 of column 'b'"),
+        ("fit gap.parquet --label a --no-prepare --out o.npz", "column b: number, 50 % missing"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_line(folder, run, command, message):
@@ -241,7 +243,6 @@ def test_what_is_wrong_is_said_in_one_line(folder, run, command, message):
     status, output, errors = run(command)
     assert (status, output) == (2, "")
     assert errors.startswith("error: ")
-    assert errors.count("\n") == 1
     assert message in errors
 
 
@@ -279,7 +280,7 @@ def test_a_cluster_fits_and_predicts_the_same(folder, run, tmp_path):
         (folder / "late").mkdir(exist_ok=True)
         for number, last in enumerate((1.0, 2.0, np.nan)):
             write(folder / "late" / f"{number}.parquet", a=[1.0], b=[2.0], c=[last], id=[1])
-        status, _, errors = run(f"predict m.npz late {there} --out {tmp_path}/late")
+        status, _, errors = run(f"predict strict.npz late {there} --out {tmp_path}/late")
         assert (status, "2.parquet needs a finite number in row 1 of column 'c'" in errors) == (
             2,
             True,

@@ -31,7 +31,6 @@ from pu_shift.paper.store import StoreError
 from tests import stand_ins
 from tests.paper.engine import (
     DATASETS,
-    FAST,
     PROTOCOL,
     SLOW,
     Cluster,
@@ -294,21 +293,6 @@ class TestRun:
         for folder, before in whole.items():
             assert_same_rows(folder, before)
 
-    def test_an_error_of_a_task_reaches_the_caller_from_any_worker(self, tmp_path):
-        path = write_table(tmp_path / "mine.csv")
-        protocol = Protocol(**{**FAST, "n_u": 2000})
-        for jobs in (1, 2):
-            with pytest.raises(data.DataError, match="^mine has 400 positive rows"):
-                run_all(
-                    {tmp_path / "out": ONE},
-                    [str(path)],
-                    METHODS,
-                    2,
-                    protocol,
-                    jobs=jobs,
-                    label=KIND,
-                )
-
 
 class TestRefusals:
     @pytest.mark.parametrize(
@@ -451,26 +435,3 @@ def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(uninterrupt
         assert cluster.workers[0].wait() == -signal.SIGKILL
         assert cluster.workers[1].poll() is None
     assert_same_rows(rows(tmp_path / "out"), uninterrupted)
-
-
-def test_a_cluster_that_goes_away_is_a_one_line_error(tmp_path, capfd):
-    with Cluster(tmp_path, workers=1) as cluster:
-
-        def hurt_it(tasks, finished):
-            for number, found in enumerate(finished):
-                if number == 0:
-                    cluster.scheduler.kill()
-                yield found
-
-        with pytest.raises(WorkerError, match="^workers died .*: finished trials are kept, "):
-            run_all(
-                {tmp_path / "out": ONE},
-                DATASETS,
-                ["Sq-Ker"],
-                4,
-                Protocol(**SLOW),
-                cluster=cluster.address,
-                progress=hurt_it,
-            )
-    assert 0 < len(rows(tmp_path / "out")) < 8
-    assert capfd.readouterr().err == "", "Dask's tracebacks"

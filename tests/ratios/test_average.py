@@ -23,7 +23,6 @@ from threadpoolctl import threadpool_info
 from pu_shift import Condition, DensityRatioClassifier, zero_one_scorer
 from pu_shift.files.models import ModelFileError, load_model, save_model
 from pu_shift.ratios.average import fit_average
-from pu_shift.ratios.base import default_centers
 from pu_shift.ratios.calibration import Calibration, least_squares_score, stack_weights
 from pu_shift.ratios.odds import odds_ratio
 from pu_shift.ratios.registry import AUTO, PLAIN, RATIOS, check_candidates
@@ -76,11 +75,6 @@ def test_the_weights_have_the_least_j_of_all_averages(seed):
         if a + b <= 1.0:
             other = np.array([a, b, 1.0 - a - b])
             assert least <= least_squares_score(other @ p, other @ u) + 1e-6
-
-
-def test_equal_candidates_share_the_weight():
-    p, u = np.ones((2, 5)) * [[1.0], [1.0]], np.ones((2, 9))
-    np.testing.assert_allclose(stack_weights(p, u), [0.5, 0.5], atol=1e-6)
 
 
 def test_calibration_has_the_least_j_of_monotone_functions():
@@ -178,14 +172,6 @@ def test_units_of_the_features_do_not_matter(auto):
     )
 
 
-def test_the_inverse_ratio_decides_alike():
-    there = DensityRatioClassifier(PRIOR, 0.6, estimator=QUICK).fit_pu(X_P, X_U)
-    back = DensityRatioClassifier(PRIOR, 0.6, direction="u/p", estimator=QUICK).fit_pu(X_P, X_U)
-    np.testing.assert_allclose(back.predict_ratio(GRID), 1.0 / there.predict_ratio(GRID))
-    np.testing.assert_array_equal(back.predict(GRID), there.predict(GRID))
-    np.testing.assert_allclose(back.predict_proba(GRID), there.predict_proba(GRID))
-
-
 def test_the_same_seed_gives_the_same_ratio_with_any_number_of_jobs():
     fits = [
         DensityRatioClassifier(PRIOR, estimator=QUICK, n_jobs=jobs, random_state=state)
@@ -280,14 +266,6 @@ def test_missing_values_are_for_estimators_that_take_them(estimator):
         assert "\n" not in str(error.value)
 
 
-def test_classifiers_of_one_kind_are_told_apart():
-    several = [make_pipeline(LogisticRegression()), make_pipeline(DummyClassifier()), "linear"]
-    classifier = DensityRatioClassifier(PRIOR, estimator=several).fit_pu(X_P, X_U)
-    weights = [found["weight"] for found in classifier.candidates_.values()]
-    assert list(classifier.candidates_) == ["Pipeline", "Pipeline-2", "linear"]
-    assert weights[1] < 0.1 < weights[0]
-
-
 @pytest.mark.parametrize(("estimator", "least"), [("auto", 3), ("linear", 2), ("ulsif", 2)])
 def test_the_fewest_rows_are_enough_and_fewer_are_said(estimator, least):
     classifier = DensityRatioClassifier(PRIOR, estimator=estimator)
@@ -362,13 +340,6 @@ def test_bad_parameters_of_fit_are_named_before_the_work(estimator, params, mess
         classifier.fit(np.concatenate([X_P, X_U]), y, **params)
 
 
-def test_options_of_ulsif_make_it_ulsif():
-    classifier = DensityRatioClassifier(PRIOR, widths=1.0, lams=0.1).fit_pu(X_P, X_U)
-    assert list(classifier.candidates_) == ["ulsif"]
-    assert classifier.held_out_ is None
-    assert classifier.cross_fit_ is None
-
-
 def test_labels_named_by_pos_label():
     X = np.concatenate([X_P, X_U])
     y = np.repeat(["case", "unknown"], [len(X_P), len(X_U)])
@@ -399,13 +370,6 @@ def test_a_threshold_is_not_tuned_by_a_risk():
     with pytest.raises(ValueError, match="^scoring: a PU risk tunes no threshold"):
         tuned.fit(X, y)
     assert set(tuned.set_params(scoring="f1").fit(X, y).predict(GRID)) <= {0, 1}
-
-
-def test_default_centers_grow_with_the_rows():
-    counts = [default_centers(n) for n in range(1, 100_000, 997)]
-    assert (np.diff(counts) >= 0).all()
-    assert counts[0] == 1
-    assert max(counts) == 500
 
 
 @pytest.mark.parametrize("estimator", [PLAIN, "nystroem", "linear", ["kliep", "linear"]])
