@@ -39,6 +39,8 @@ RATIOS = ("deep ratio", "p/u uLSIF")
 TOLD = ("", "wrong: ", "estimated: ")
 SECONDS = ("seconds: nnPU-shift", "seconds: deep ratio")
 UNITS, HIDDEN, BATCH_ROWS = 100, 2, 500
+# Of up to 2,500 rows, and of more.
+STEPS = (300, 600)
 # Draw 0 served to look at settings; what is reported comes from the draws after it.
 FIRST_TRIAL = 1
 
@@ -62,7 +64,7 @@ def points(options: StudyOptions) -> Iterator[tuple[str, str]]:
 def network_options(sample: Any, trial: int) -> tuple[MLP, dict[str, Any]]:
     """Return a network, and how it is trained by every method."""
     n = len(sample.positives) + len(sample.unlabeled)
-    steps = {"n_steps": 300 if n <= 2500 else 600, "n_batches": max(1, n // BATCH_ROWS)}
+    steps = {"n_steps": STEPS[n > 2500], "n_batches": max(1, n // BATCH_ROWS)}
     network = MLP(sample.positives.shape[1], UNITS, HIDDEN, random_state=trial)
     return network, {**steps, "learning_rate": 1e-3}
 

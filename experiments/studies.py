@@ -242,7 +242,9 @@ def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figu
     FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=study.one_scale)
     others = iter(("#0072B2", "#E69F00", "#009E73", "#CC79A7"))
-    colours = {m: method_colour(m) if m in METHODS else next(others, "#777777") for m in methods}
+    known = {method: method_colour(method) for method in methods if method in METHODS}
+    free = (colour for colour in others if colour not in known.values())
+    colours = {m: known[m] if m in known else next(free, "#777777") for m in methods}
     for axes, dataset in zip(grid.flat, datasets):
         part = shown[shown["dataset"] == dataset]
         for method in methods:
@@ -250,6 +252,10 @@ def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figu
             x, mean = points[study.axis].to_numpy(), points["mean"].to_numpy()
             se = points["se"].fillna(0.0).to_numpy()
             line = (0, method_dash(method)) if method_dash(method) else "-"
+            if isinstance(x[0], str):  # nothing lies between two names
+                axes.errorbar(x, mean, se, fmt="o", color=colours[method], label=method)
+                axes.tick_params(axis="x", labelsize=7.5)
+                continue
             axes.plot(x, mean, color=colours[method], linestyle=line, label=method, marker=".")
             axes.fill_between(x, mean - se, mean + se, color=colours[method], alpha=0.2, lw=0)
         axes.set_title(dataset.replace("$", r"\$"))  # a dollar sign would begin a formula
