@@ -137,6 +137,10 @@ CALLS = {
         {"u_over_p": np.array([0.5, 2.0]), "prior": 0.3, "test_prior": 0.5},
     ),
     "ratio_bounds": (priors.ratio_bounds, {"prior": 0.3, "direction": "u/p"}),
+    "within_bounds": (
+        priors.within_bounds,
+        {"ratio": P[:, 0], "prior": 0.3, "direction": "u/p", "margin": 0.02},
+    ),
     "get_loss": (losses.get_loss, {"loss": "squared"}),
     **{
         f"{name}.{part}": (getattr(loss, part), {"z": P[:, 0]})

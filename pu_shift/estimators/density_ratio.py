@@ -25,7 +25,7 @@ from pu_shift.estimation.test_prior import (
 from pu_shift.estimators.base import PUClassifier, validated
 from pu_shift.estimators.ratio_options import check_fit_params, kernel_ratio
 from pu_shift.estimators.state import RatioState
-from pu_shift.priors import DIRECTIONS, Condition
+from pu_shift.priors import DIRECTIONS, Condition, within_bounds
 from pu_shift.ratios.average import RatioAverage, fit_average
 from pu_shift.ratios.kernels import at_most
 from pu_shift.ratios.registry import (
@@ -368,11 +368,20 @@ class DensityRatioClassifier(RatioState, PUClassifier):
 
     def _decide(self, X: Any) -> np.ndarray:
         ratio = self._ratio_in_use(X)
-        return self.condition.classify_ratio(ratio, self.direction)
+        return self._decided(ratio, self.condition)
+
+    def _decided(self, ratio: np.ndarray, condition: Condition) -> np.ndarray:
+        """Return signed scores under a condition, which agree with the posteriors."""
+        return condition.classify_ratio(self._bounded(ratio, condition.prior), self.direction)
+
+    def _bounded(self, ratio: np.ndarray, prior: float) -> np.ndarray:
+        """Move calibrated ratios within their bounds; others are used as published."""
+        margin = getattr(self.ratio_, "margin", 0.0)
+        return within_bounds(ratio, prior, self.direction, margin)
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
         ratio, prior = self._ratio_in_use(X), self.condition.prior
-        return posterior_at(ratio, prior, self.direction), prior
+        return posterior_at(self._bounded(ratio, prior), prior, self.direction), prior
 
     def predict(
         self,
@@ -453,9 +462,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             return labels if hasattr(X, "columns") else labels.T
         ratio = self._ratio_in_use(X)
         wanted = self._wanted(conditions, self.condition)
-        return np.stack(
-            [self._labels(item.classify_ratio(ratio, self.direction)) for item in wanted]
-        )
+        return np.stack([self._labels(self._decided(ratio, item)) for item in wanted])
 
     def _predict_columns(self, X: Any, conditions: Sequence[Condition]) -> np.ndarray:
         return self.predict_many(X, conditions).T
