@@ -112,6 +112,11 @@ def check_scales(low: np.ndarray, high: np.ndarray, names: Sequence[Any] | None 
             )
 
 
+def is_dask(X: Any) -> bool:
+    """Tell whether this is a Dask collection, without importing Dask."""
+    return hasattr(X, "dask") and hasattr(X, "to_delayed")
+
+
 def distinct(name: str, values: Iterable[Any]) -> None:
     """Refuse values of which two are equal."""
     seen = set()

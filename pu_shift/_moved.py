@@ -1,18 +1,14 @@
-"""Modules and arguments renamed in version 0.3: their old names work until 0.4, with a warning."""
+"""Modules that moved in version 0.3: their old names work until 0.4, with a warning."""
 
 from __future__ import annotations
 
-import functools
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, TypeVar
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 MOVED = {
     "blocks": "bigdata",
@@ -52,17 +48,3 @@ def find_moved_modules() -> None:
     """Let old names be imported."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
         sys.meta_path.append(_MovedModules())
-
-
-def renamed_seed(function: Function) -> Function:
-    """Let a function take its ``random_state`` by the old name, ``seed``."""
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **options: Any) -> Any:
-        if "seed" in options:
-            message = "seed is now called random_state: pass it by that name"
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
-            options.setdefault("random_state", options.pop("seed"))
-        return function(*arguments, **options)
-
-    return call  # type: ignore[return-value]

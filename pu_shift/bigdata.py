@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from pu_shift._checks import ArgumentError, one_line, shown
+from pu_shift._checks import ArgumentError, is_dask, one_line, shown
 from pu_shift._seeds import Seed, child
 from pu_shift._version import __version__
 
@@ -32,11 +32,6 @@ Check = Callable[[str, Any, int, Any], int]
 
 class ClusterError(RuntimeError):
     """The cluster's workers died, or it does not answer."""
-
-
-def is_dask(X: Any) -> bool:
-    """Tell whether this is a Dask collection, without importing Dask."""
-    return hasattr(X, "dask") and hasattr(X, "to_delayed")
 
 
 def in_memory(samples: Mapping[str, Any], seed: Seed, check: Check | None = None) -> list[Any]:

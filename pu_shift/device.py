@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import array_api_compat
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from pu_shift._checks import ArgumentError, as_index, shown
 
@@ -216,6 +218,20 @@ def to_numpy(array: Any) -> np.ndarray:
     if array_api_compat.is_cupy_array(array):
         return array.get()
     return np.asarray(array)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    # To look for the libraries of the process takes milliseconds, as long as a small fit.
+    return ThreadpoolController()
+
+
+def one_thread(library: str | None = "blas") -> Any:
+    """Return a context in which BLAS, or ``None``: every library, runs on one thread.
+
+    More threads change the rounding, and wait for each other.
+    """
+    return _libraries().limit(limits=1, user_api=library)
 
 
 def _reason(error: BaseException) -> str:

@@ -10,8 +10,7 @@ import numpy as np
 
 from pu_shift._chainer import chainer
 from pu_shift._checks import one_of, positive, positive_int, shown
-from pu_shift._moved import renamed_seed
-from pu_shift._seeds import Seed, child
+from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift.device import on_device, to_numpy
 from pu_shift.ratios.kernels import as_rows, gaussian_kernel, row_chunks
 

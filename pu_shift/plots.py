@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,8 +22,41 @@ from pu_shift.priors import Condition
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#777777"
 
 
+Self = TypeVar("Self", bound="Display")
+
+
+class Display:
+    """A figure of one panel, which subclasses draw on ``ax_``."""
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self: Self, ax: Any = None) -> Self:
+        """Draw the numbers of the display.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes; new ones by default.
+
+        Returns
+        -------
+        display
+            The display itself.
+        """
+        self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self._draw()
+        self.ax_.legend()
+        return self
+
+    def _draw(self) -> None:
+        """Draw on ``ax_``: implemented by each subclass."""
+        raise NotImplementedError
+
+
 @dataclass(eq=False, repr=False)
-class ThresholdDisplay:
+class ThresholdDisplay(Display):
     r"""Decision threshold against the test prior π′, one curve for each α.
 
     A row is positive where its posterior at the *training* prior exceeds
@@ -94,20 +127,7 @@ class ThresholdDisplay:
         ]
         return cls(condition, test_priors, levels, np.array(thresholds)).plot(ax)
 
-    def plot(self, ax: Any = None) -> ThresholdDisplay:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax
-            Matplotlib axes; new ones by default.
-
-        Returns
-        -------
-        ThresholdDisplay
-            The display itself.
-        """
-        self.ax_, self.figure_ = _axes(ax)
+    def _draw(self) -> None:
         shades = plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(self.alphas)))
         self.lines_ = [
             self.ax_.plot(self.test_priors, curve, color=shade, label=f"α = {alpha:g}")[0]
@@ -121,8 +141,6 @@ class ThresholdDisplay:
             xlim=(0.0, 1.0),
             ylim=(0.0, 1.0),
         )
-        self.ax_.legend()
-        return self
 
 
 @dataclass(eq=False, repr=False)
@@ -261,8 +279,10 @@ class CostDisplay:
 
 
 @dataclass(eq=False, repr=False)
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     r"""Observed share of positives against the predicted probability, at the test prior.
+
+    The area of a point is the share of rows in its bin.
 
     The rows' true classes are known. Whatever their share of positives, each class is
     weighted so that it has the share that the test prior gives it.
@@ -337,20 +357,7 @@ class ReliabilityDisplay:
         )
         return cls(true, predicted, total[used] / total.sum(), test_prior).plot(ax)
 
-    def plot(self, ax: Any = None) -> ReliabilityDisplay:
-        """Draw the curve; the area of a point is the share of rows in its bin.
-
-        Parameters
-        ----------
-        ax
-            Matplotlib axes; new ones by default.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display itself.
-        """
-        self.ax_, self.figure_ = _axes(ax)
+    def _draw(self) -> None:
         self.ax_.plot([0.0, 1.0], [0.0, 1.0], ":", color=_GREY, label="perfect")
         (self.line_,) = self.ax_.plot(self.prob_pred, self.prob_true, color=_BLUE)
         self.points_ = self.ax_.scatter(
@@ -361,12 +368,10 @@ class ReliabilityDisplay:
             ylabel="observed share of positives",
             aspect="equal",
         )
-        self.ax_.legend()
-        return self
 
 
 @dataclass(eq=False, repr=False)
-class PosteriorDisplay:
+class PosteriorDisplay(Display):
     r"""Histogram of the posterior of unlabelled rows, with the decision threshold.
 
     The posterior is that at the training prior π, at which the rows were drawn: its mean
@@ -426,20 +431,7 @@ class PosteriorDisplay:
         counts, edges = np.histogram(posterior, positive_int("n_bins", n_bins), (0.0, 1.0))
         return cls(counts, edges, float(posterior.mean()), condition).plot(ax)
 
-    def plot(self, ax: Any = None) -> PosteriorDisplay:
-        """Draw the histogram, the threshold, and the mean beside π.
-
-        Parameters
-        ----------
-        ax
-            Matplotlib axes; new ones by default.
-
-        Returns
-        -------
-        PosteriorDisplay
-            The display itself.
-        """
-        self.ax_, self.figure_ = _axes(ax)
+    def _draw(self) -> None:
         prior, threshold = self.condition.prior, self.condition.alpha_unif
         self.bars_ = self.ax_.bar(
             self.edges[:-1], self.counts, np.diff(self.edges), align="edge", color=_BLUE, alpha=0.6
@@ -452,16 +444,8 @@ class PosteriorDisplay:
         self.ax_.set(
             xlabel=f"posterior at π = {prior:.3g}", ylabel="unlabelled rows", xlim=(0.0, 1.0)
         )
-        self.ax_.legend()
-        return self
 
 
 def _test_priors(given: Any) -> np.ndarray:
     values = np.linspace(0.01, 0.99, 99) if given is None else given
     return check_grid("test_priors", values, allow_zero=True)
-
-
-def _axes(ax: Any) -> tuple[Any, Any]:
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    return ax, ax.figure

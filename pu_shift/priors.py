@@ -270,6 +270,20 @@ def within_bounds(ratio: Any, prior: float, direction: str = "p/u", margin: floa
     return np.where(excess > 0.0, inside, ratio)
 
 
+def posterior_at(ratio: np.ndarray, prior: float, direction: str) -> np.ndarray:
+    """P(y = +1 | x) at π from an estimated ratio, within [0, 1]."""
+    if direction == "p/u":
+        return np.clip(prior * ratio, 0.0, 1.0)
+    return prior / np.maximum(ratio, prior)
+
+
+def ratio_sums(ratio: np.ndarray, direction: str) -> np.ndarray:
+    """Sum over rows 1, g and g², where g = p_p/(p_p + p_u) lies within [0, 1]."""
+    ratio = np.maximum(ratio, 0.0).astype(np.float64)  # an estimate may be negative
+    g = ratio / (1.0 + ratio) if direction == "p/u" else 1.0 / (1.0 + ratio)
+    return np.array([len(g), g.sum(), (g**2).sum()])
+
+
 @dataclass(frozen=True)
 class Condition:
     r"""Where a classifier is trained and where it will be judged.

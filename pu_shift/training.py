@@ -17,8 +17,7 @@ import numpy as np
 from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int
 from pu_shift._grids import check_grid
-from pu_shift._moved import renamed_seed
-from pu_shift._seeds import Seed, child
+from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift.device import beside, on_device, to_numpy
 from pu_shift.models import score_rows, scores_of
 from pu_shift.ratios.kernels import as_rows, row_chunks

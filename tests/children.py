@@ -9,17 +9,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def _hear_hang_ups():
-    # What nohup makes the tests deaf to, their children would be deaf to as well.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def start(*arguments, path=(), **options):
+def start(*arguments, path=(), preexec_fn=None, **options):
     """Start Python with these arguments, and with these folders before the tree on its path."""
     paths = os.pathsep.join(map(str, [*path, ROOT]))
     environment = {**os.environ, "PYTHONPATH": paths, **options.pop("env", {})}
+
+    def prepare():
+        # What nohup makes the tests deaf to, their children would be deaf to as well.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        if preexec_fn:
+            preexec_fn()
+
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, preexec_fn=_hear_hang_ups, **options)
+    return subprocess.Popen(command, env=environment, preexec_fn=prepare, **options)
 
 
 def python(*arguments, **options):

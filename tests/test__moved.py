@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pu_shift._moved import MOVED, renamed_seed
+from pu_shift._moved import MOVED
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
@@ -19,13 +19,3 @@ def test_an_old_path_is_the_new_module_and_warns(old, new):
 def test_a_name_that_never_was_is_not_found():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("pu_shift.no_such_module")
-
-
-def test_a_seed_by_its_old_name_is_the_random_state_and_warns():
-    @renamed_seed
-    def draw(n, random_state=0):
-        return n, random_state
-
-    with pytest.warns(DeprecationWarning, match="random_state"):
-        assert draw(2, seed=7) == (2, 7)
-    assert draw(2, random_state=7) == (2, 7)

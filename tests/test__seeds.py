@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pu_shift._seeds import child
+from pu_shift._seeds import child, renamed_seed
 
 
 def state(seed):
@@ -29,3 +29,13 @@ def test_different_keys_differ():
 def test_bad_seed(seed):
     with pytest.raises(ValueError, match="random_state must be an integer >= 0 or a SeedSequence"):
         child(seed)
+
+
+def test_a_seed_by_its_old_name_is_the_random_state_and_warns():
+    @renamed_seed
+    def draw(n, random_state=0):
+        return n, random_state
+
+    with pytest.warns(DeprecationWarning, match="random_state"):
+        assert draw(2, seed=7) == (2, 7)
+    assert draw(2, random_state=7) == (2, 7)

@@ -20,7 +20,7 @@ from pu_shift import (
     estimate_prior,
     estimate_test_prior,
 )
-from pu_shift.bigdata import connected, in_memory, map_rows, on_worker
+from pu_shift.bigdata import connected, in_memory, map_rows, on_worker, results
 from tests.mixtures import pu_samples
 from tests.paper.engine import Cluster, wait_for
 
@@ -259,3 +259,5 @@ def test_a_worker_of_another_version_that_joins_later_is_refused(tmp_path, versi
         cluster.add_worker(path=[package.parent])
         with pytest.raises(ValueError, match=rf"^cluster: the worker tcp://\S* {has}"):
             client.submit(task, "abcd").result()
+        with pytest.raises(ValueError, match=rf"^cluster: the worker tcp://\S* {has}"):
+            list(results(client, len, [("abcd",)]))  # as the tables are run

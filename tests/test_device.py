@@ -6,8 +6,10 @@ import types
 import array_api_strict
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from pu_shift import device
+from pu_shift.device import one_thread
 
 
 def test_cpu():
@@ -139,3 +141,18 @@ def test_to_numpy(monkeypatch):
     on_device = types.SimpleNamespace(get=lambda: np.array([3.0]))
     monkeypatch.setattr(device.array_api_compat, "is_cupy_array", lambda array: True)
     np.testing.assert_array_equal(device.to_numpy(on_device), [3.0])
+
+
+def blas_threads():
+    return {part["num_threads"] for part in threadpool_info() if part["user_api"] == "blas"}
+
+
+def test_blas_runs_on_one_thread_and_then_as_before():
+    np.linalg.eigh(np.eye(3))
+    before = blas_threads()
+    with one_thread():
+        assert blas_threads() == {1}
+        with one_thread(None):
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == before

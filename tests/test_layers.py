@@ -20,7 +20,6 @@ LAYERS = {
         "_pages",
         "_seeds",
         "_signals",
-        "_threads",
         "_sklearn",
         "device",
     ),

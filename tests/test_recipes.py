@@ -25,7 +25,7 @@ from pu_shift.data import loading, parsers, registry
 from pu_shift.estimation import class_prior
 from pu_shift.estimators.state import RatioState
 from pu_shift.losses import LOSSES, Loss
-from pu_shift.plots import _axes
+from pu_shift.plots import Display
 from pu_shift.ratios.registry import RATIOS
 from tests.data import tiny
 from tests.mixtures import posterior, pu_samples
@@ -196,7 +196,7 @@ def test_new_command(monkeypatch, capsys):
 
 def test_new_plot():
     @dataclass(eq=False, repr=False)
-    class ShareDisplay:
+    class ShareDisplay(Display):
         """Share of rows that are flagged, by threshold."""
 
         shares: np.ndarray
@@ -206,10 +206,8 @@ def test_new_plot():
             probability = estimator.predict_proba(X)[:, 1]
             return cls((probability[:, None] > np.linspace(0, 1, 5)).mean(axis=0)).plot(ax)
 
-        def plot(self, ax=None):
-            self.ax_, self.figure_ = _axes(ax)
-            self.ax_.plot(np.linspace(0, 1, 5), self.shares)
-            return self
+        def _draw(self):
+            self.ax_.plot(np.linspace(0, 1, 5), self.shares, label="share")
 
     classifier = DensityRatioClassifier(0.4, widths=1.0, lams=0.1).fit_pu(P, U)
     display = ShareDisplay.from_estimator(classifier, U)

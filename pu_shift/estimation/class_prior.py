@@ -25,12 +25,11 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import beta, rankdata
 from sklearn.ensemble import ExtraTreesClassifier
 
-from pu_shift._checks import one_of, open_unit, positive_int
+from pu_shift._checks import is_dask, one_of, open_unit, positive_int
 from pu_shift._grids import assign_folds
-from pu_shift._moved import renamed_seed
-from pu_shift._seeds import Seed, child
+from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift._sklearn import fit_scaler
-from pu_shift.bigdata import in_memory, is_dask
+from pu_shift.bigdata import in_memory
 from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.kernels import as_rows, at_most
 from pu_shift.ratios.ulsif import ULSIF

@@ -23,8 +23,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import open_unit, positive_int, shown
-from pu_shift._moved import renamed_seed
-from pu_shift._seeds import Seed, child
+from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift.estimators.base import validated
 from pu_shift.estimators.density_ratio import DensityRatioClassifier
 from pu_shift.ratios.kernels import as_rows

@@ -20,10 +20,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from pu_shift._checks import ArgumentError, one_of, open_interval, open_unit, shown
+from pu_shift._checks import ArgumentError, is_dask, one_of, open_interval, open_unit, shown
 from pu_shift._sklearn import split_steps
-from pu_shift.bigdata import compute, is_dask, partitions
-from pu_shift.priors import shift_posterior
+from pu_shift.bigdata import compute, partitions
+from pu_shift.priors import posterior_at, ratio_sums, shift_posterior
 
 SHIFT_METHODS = ("ratio", "em")
 LEAST_ROWS = 30
@@ -167,7 +167,7 @@ def test_sums(classifier: Any, X: Any) -> np.ndarray:
     if is_dask(X):
         calls = [(part,) for part in partitions("X_test", X)]
         return np.sum(compute(partial(_sums_of_partition, classifier), calls), axis=0)
-    return sums_of(to_unit_interval(classifier.predict_ratio(X), classifier.direction_))
+    return ratio_sums(classifier.predict_ratio(X), classifier.direction_)
 
 
 vars(test_sums)["__test__"] = False
@@ -175,17 +175,6 @@ vars(test_sums)["__test__"] = False
 
 def _sums_of_partition(classifier: Any, part: Any) -> np.ndarray:
     return test_sums(classifier, part) if len(part) else np.zeros(3)
-
-
-def to_unit_interval(ratio: np.ndarray, direction: str) -> np.ndarray:
-    """p_p/(p_p + p_u), within [0, 1], from an estimated ratio that may be negative."""
-    ratio = np.maximum(ratio, 0.0).astype(np.float64)
-    return ratio / (1.0 + ratio) if direction == "p/u" else 1.0 / (1.0 + ratio)
-
-
-def sums_of(values: np.ndarray) -> np.ndarray:
-    """Return (n, Σ, Σ of squares)."""
-    return np.array([len(values), values.sum(), (values**2).sum()])
 
 
 def _mean_and_error(sums: np.ndarray) -> tuple[float, float]:
@@ -263,10 +252,3 @@ def _posteriors(classifier: Any, X: Any, priors: list[float]) -> dict[float, np.
     if condition is None:
         return dict.fromkeys(priors, posterior)
     return {prior: shift_posterior(posterior, condition.test_prior, prior) for prior in priors}
-
-
-def posterior_at(ratio: np.ndarray, prior: float, direction: str) -> np.ndarray:
-    """P(y = +1 | x) at π from an estimated ratio, within [0, 1]."""
-    if direction == "p/u":
-        return np.clip(prior * ratio, 0.0, 1.0)
-    return prior / np.maximum(ratio, prior)

@@ -30,9 +30,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import ArgumentError, positive_int, shown
+from pu_shift._checks import ArgumentError, is_dask, positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
-from pu_shift.bigdata import in_memory, is_dask, map_rows, meta_of
+from pu_shift.bigdata import in_memory, map_rows, meta_of
 from pu_shift.device import get_device
 from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.priors import Condition, shift_posterior
@@ -393,6 +393,7 @@ def validated(estimator: Any, X: Any, *y: Any, name: str = "X", **options: Any) 
     options = {
         "dtype": [np.float64, np.float32],
         "accept_sparse": estimator._accept_sparse,
+        "order": "C",  # rounding, and with it a model, depends on the order in memory
         **options,
     }
     finite: Any = "allow-nan" if estimator._accepts_missing else True

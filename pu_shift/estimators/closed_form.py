@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pu_shift._threads import one_thread
-from pu_shift.device import array_namespace, beside
+from pu_shift.device import array_namespace, beside, one_thread
 from pu_shift.priors import Condition
 from pu_shift.ratios.kernels import row_chunks, take_rows
 from pu_shift.risks import Risk, risk_weights

@@ -11,21 +11,14 @@ from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import one_of, shown
+from pu_shift._checks import is_dask, one_of, shown
 from pu_shift._seeds import Seed, child
-from pu_shift.bigdata import is_dask
 from pu_shift.estimation.sensitivity import Sensitivity, decision_sensitivity
-from pu_shift.estimation.test_prior import (
-    estimate_from_sums,
-    posterior_at,
-    sums_of,
-    test_sums,
-    to_unit_interval,
-)
+from pu_shift.estimation.test_prior import estimate_from_sums, test_sums
 from pu_shift.estimators.base import PUClassifier, validated
 from pu_shift.estimators.ratio_options import check_fit_params, kernel_ratio
 from pu_shift.estimators.state import RatioState
-from pu_shift.priors import DIRECTIONS, Condition, within_bounds
+from pu_shift.priors import DIRECTIONS, Condition, posterior_at, ratio_sums, within_bounds
 from pu_shift.ratios.average import RatioAverage, fit_average
 from pu_shift.ratios.kernels import at_most
 from pu_shift.ratios.registry import (
@@ -211,7 +204,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
                 n_jobs=self.n_jobs,
                 seed=seed,
             )
-            sums = np.stack([sums_of(to_unit_interval(part, "p/u")) for part in self.held_out_])
+            sums = np.stack([ratio_sums(part, "p/u") for part in self.held_out_])
         self.ratio_, self.ratio_sums_ = ratio, sums
         self._inputs_of = self.estimator, self._inputs
         # The ratio is of this direction whatever the parameter becomes.
@@ -226,7 +219,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
         )
         parts = ratio.held_out(*(X_p, X_u)[::step], self._n_folds(X_p, X_u), seed)[::step]
-        return np.stack([sums_of(to_unit_interval(part, self.direction)) for part in parts])
+        return np.stack([ratio_sums(part, self.direction) for part in parts])
 
     @property
     def _stated_test_prior(self) -> float | None:
@@ -248,7 +241,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         """Ratios of rows whose test prior is estimated first, if it is to be."""
         ratio = self.predict_ratio(X)
         if self.test_prior == "estimate":
-            sums = sums_of(to_unit_interval(ratio, self.direction_))
+            sums = ratio_sums(ratio, self.direction_)
             self.test_prior_ = estimate_from_sums(self, sums)
         return ratio
 

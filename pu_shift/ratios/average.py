@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from pu_shift._checks import distinct, non_negative
 from pu_shift._grids import Folds, deal_folds
 from pu_shift._seeds import Seed, child
-from pu_shift._threads import one_thread
+from pu_shift.device import one_thread
 from pu_shift.priors import MARGIN, ratio_bounds
 from pu_shift.ratios.base import GridEdgeWarning, Ratio, State, check_shape
 from pu_shift.ratios.calibration import Calibration, least_squares_score, stack_weights

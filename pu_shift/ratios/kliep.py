@@ -9,8 +9,7 @@ import numpy as np
 
 from pu_shift._checks import non_negative, positive_int
 from pu_shift._grids import Folds, deal_folds, training_weights
-from pu_shift._moved import renamed_seed
-from pu_shift._seeds import Seed, child
+from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift.device import array_namespace, beside
 from pu_shift.ratios import kernels
 from pu_shift.ratios.base import BasisRatio, check_samples, choose, gaussian_basis

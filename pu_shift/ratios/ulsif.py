@@ -23,10 +23,8 @@ import numpy as np
 
 from pu_shift._checks import one_of
 from pu_shift._grids import ULSIF_LAMS, Folds, check_grid, deal_folds
-from pu_shift._moved import renamed_seed
-from pu_shift._seeds import Seed, child
-from pu_shift._threads import one_thread
-from pu_shift.device import array_namespace, beside, to_numpy
+from pu_shift._seeds import Seed, child, renamed_seed
+from pu_shift.device import array_namespace, beside, one_thread, to_numpy
 from pu_shift.ratios import kernels
 from pu_shift.ratios.base import BasisRatio, check_samples, choose, gaussian_basis
 from pu_shift.ratios.kernels import Basis, at_most, positive_part, take_rows

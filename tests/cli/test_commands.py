@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pu_shift import DensityRatioClassifier
-from pu_shift.cli import common, explore, main
+from pu_shift.cli import cases, common, explore, main
 from pu_shift.files.models import load_model
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.priors import Condition
@@ -147,6 +147,28 @@ def test_a_feature_that_is_kept_stands_as_in_the_file(files, run, tmp_path):
     assert status == 0
     kept = [line.split(",")[:2] for line in output.splitlines()[1:]]
     assert kept == [[name.strip(), name.strip()] for name in ids]
+
+
+def test_a_prediction_loads_the_model_once_and_evaluates_the_ratio_once(run, monkeypatch):
+    calls = []
+
+    def counted(owner, name):
+        function = getattr(owner, name)
+
+        def call(*arguments, **options):
+            calls.append(name)
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(cases, "load_model")
+    counted(DensityRatioClassifier, "predict_ratio")
+    assert run("predict ratio.npz filled.csv")[0] == 0
+    assert calls == ["load_model", "predict_ratio"]
+    calls.clear()
+    # The rows are read twice: their prior is known only after the last of them.
+    assert run("predict ratio.npz filled.csv --test-prior estimate")[0] == 0
+    assert calls == ["load_model", "predict_ratio", "predict_ratio"]
 
 
 def content(path):

@@ -261,3 +261,12 @@ def test_float32_rows_stay_float32():
     assert classifier.decision_function(GRID.astype(np.float32)).dtype == np.float32
     mixed = classifier.fit_pu(X_P, X_U.astype(np.float32)).decision_function(GRID)
     assert mixed.dtype == np.float64
+
+
+def test_the_order_in_memory_changes_nothing():
+    X_p, X_u = pu_samples(60, 180, PRIOR, d=3)
+    rows, columns = (
+        DensityRatioClassifier(PRIOR, estimator="linear").fit_pu(order(X_p), order(X_u))
+        for order in (np.ascontiguousarray, np.asfortranarray)
+    )
+    np.testing.assert_array_equal(rows.predict_proba(X_u), columns.predict_proba(X_u))

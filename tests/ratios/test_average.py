@@ -104,8 +104,7 @@ def test_calibration_passes_through_the_monotone_function_of_least_j(seed):
     groups = range(len(ends) - 1)
     # The max-min formula of isotonic regression.
     shares = [
-        max(min(share(j, k + 1) for k in groups[i:]) for j in groups[: i + 1])
-        for i in groups
+        max(min(share(j, k + 1) for k in groups[i:]) for j in groups[: i + 1]) for i in groups
     ]
     levels = np.unique(np.round(shares, 12))
     np.testing.assert_allclose(fitted.values, odds_ratio(levels, 12, 15), rtol=1e-9)
