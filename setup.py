@@ -88,9 +88,6 @@ setup(
         "tqdm>=4.62,<5",
         "jinja2>=3.1,<4",
         "pooch>=1.7,<2",
-        # Comes with pooch; 2.2 is the first that hands over what has arrived, without which
-        # a site that trickles could not be given up.
-        "urllib3>=2.2,<3",
     ],
     entry_points={"console_scripts": ["pu-shift = pu_shift_start:main"]},
     extras_require={

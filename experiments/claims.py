@@ -11,13 +11,24 @@ answer_interrupts(__name__)  # before the imports, which take a second
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from pu_shift.paper.claims import judge, printed_cells, verdicts_text
+from pu_shift.paper.claims import Verdict, judge, printed_cells
 from pu_shift.paper.settings import TRIAL
 from pu_shift.paper.store import read_trials
+
+
+def verdicts_text(ours: Iterable[Verdict], paper: Iterable[Verdict]) -> str:
+    """Render our verdicts, each beside what the printed numbers say."""
+    lines = []
+    for our, printed in zip(ours, paper):
+        lines.append(f"Claim {our.number}: {our.claim}")
+        for name, verdict in (("ours", our), ("printed tables", printed)):
+            lines.append(f"  {name}: {verdict.verdict}")
+            lines += [f"    {line}" for line in verdict.evidence]
+    return "\n".join(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -24,13 +24,13 @@ from threadpoolctl import threadpool_limits
 from pu_shift._checks import finite, open_unit
 from pu_shift.data.sampling import Draw
 from pu_shift.device import get_device
-from pu_shift.paper.figures import literal, method_colour, method_dash, png
+from pu_shift.paper.figures import method_colour, method_dash, png
 from pu_shift.paper.protocol import fit_method
 from pu_shift.paper.runner import RunOptions, draw_set, in_parallel, open_dataset
 from pu_shift.paper.scripts import ending, find_data, messages, problems, progress, script_parser
 from pu_shift.paper.settings import DATASETS, METHODS
 from pu_shift.paper.store import Columns, TrialStore, count, text, write_atomic
-from pu_shift.paper.tables import coverage, csv_table, markdown
+from pu_shift.paper.tables import coverage, markdown
 
 Rows = list[dict[str, Any]]
 
@@ -198,7 +198,7 @@ def write_study(
     absent = [name for name in missing if name not in set(summary["dataset"])]
     covered = coverage(len(summary), total, absent, "points")
     table = study_table(study, summary, covered)
-    write_atomic(folder / "summary.csv", csv_table(summary, float_format="%.6g"))
+    write_atomic(folder / "summary.csv", summary.to_csv(index=False, float_format="%.6g"))
     write_atomic(folder / "table.md", table)
     write_atomic(folder / "figure.png", png(study_figure(study, summary, covered)))
     return table
@@ -246,7 +246,7 @@ def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figu
             line = (0, method_dash(method)) if method_dash(method) else "-"
             axes.plot(x, mean, color=colours[method], linestyle=line, label=method, marker=".")
             axes.fill_between(x, mean - se, mean + se, color=colours[method], alpha=0.2, lw=0)
-        axes.set_title(literal(dataset))
+        axes.set_title(dataset.replace("$", r"\$"))  # a dollar sign would begin a formula
         axes.grid(color="0.92")
         axes.set_axisbelow(True)
         _draw_reference(study, axes, part)

@@ -57,14 +57,6 @@ def test_the_posterior_at_the_training_prior_decides_for_every_condition(ratio, 
         np.testing.assert_array_equal(posterior > condition.alpha_unif, labels == 1)
 
 
-def test_a_pipeline_is_as_good_as_its_classifier(ratio, samples):
-    pipeline = make_pipeline(StandardScaler(), ratio)
-    pipeline[0].fit(np.array([[-1.0, -1.0], [1.0, 1.0]]))  # changes nothing
-    expected = training_posterior(ratio, samples[1])
-    np.testing.assert_array_equal(training_posterior(pipeline, samples[1]), expected)
-    assert ratio_classifier_of(pipeline) is ratio
-
-
 def test_what_cannot_change_its_condition_is_refused():
     risk = RiskMinimizationClassifier(PRIOR)
     assert classifier_of(risk) is risk
@@ -194,13 +186,11 @@ def expected(test_prior, false_alarm, miss):
 
 
 @needs_browser
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize(
-    ("test_prior", "false_alarm", "miss"),
-    [(0.2, 1, 9), (0.3, 1, 1), (0.05, 20, 500), (0.999, 3, 0.5), (0.0005, 0.01, 7000)],
+    ("test_prior", "false_alarm", "miss"), [(0.2, 1, 9), (0.999, 3, 0.5), (0.0005, 0.01, 7000)]
 )
-def test_the_page_computes_what_python_does(page, size, test_prior, false_alarm, miss):
-    page.load(size)
+def test_the_page_computes_what_python_does(page, test_prior, false_alarm, miss):
+    page.load(PHONE)
     page.write("test-prior", 100 * test_prior)
     page.write("false-alarm", false_alarm)
     page.write("miss", miss)
@@ -309,8 +299,7 @@ def test_words_from_files_stay_text(page):
 
 
 @needs_browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
 def test_it_can_be_read_in_any_light_and_width(page, size, scheme, tmp_path):
     page.load(size, scheme)
     page.write("test-prior", 90)  # what is said of the doubt counts too
@@ -320,17 +309,3 @@ def test_it_can_be_read_in_any_light_and_width(page, size, scheme, tmp_path):
     page.driver.save_screenshot(str(tmp_path / "page.png"))
     image = imread(tmp_path / "page.png")
     assert (image[5, 5, :3].mean() > 0.5) == (scheme == "light")
-
-
-@needs_browser
-def test_a_hundred_thousand_cases_are_quick(page):
-    posterior = np.random.default_rng(1).beta(0.5, 2.0, size=MAX_CASES)
-    page.path.write_text(explorer_page(posterior, CONDITION), encoding="utf-8")
-    assert page.path.stat().st_size < 3e6
-    page.load()
-    duration = page.run(
-        "const slider = document.getElementById('miss'), start = performance.now();"
-        "for (let i = 0; i < 5; i++) { slider.stepUp(); slider.dispatchEvent(new Event('input')); }"
-        "return (performance.now() - start) / 5"
-    )
-    assert duration < 1000  # milliseconds; about 20 on a laptop

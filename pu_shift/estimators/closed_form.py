@@ -24,11 +24,8 @@ import numpy as np
 
 from pu_shift.device import array_namespace, beside, one_thread
 from pu_shift.priors import Condition
-from pu_shift.ratios.kernels import row_chunks, take_rows
+from pu_shift.ratios.kernels import feature_chunks, take_rows
 from pu_shift.risks import Risk, risk_weights
-
-# Rows whose features are held in double precision at a time.
-CHUNK_ROWS = 8192
 
 
 def fold_means(features: Any, folds: np.ndarray) -> Any:
@@ -36,7 +33,7 @@ def fold_means(features: Any, folds: np.ndarray) -> Any:
     xp, n_folds = array_namespace(features), int(folds.max()) + 1
     size, start = features.shape[1] + 1, 0
     sums = beside(np.zeros((n_folds, size, size)), features)
-    for chunk in row_chunks(features, CHUNK_ROWS):
+    for chunk in feature_chunks(features, size):
         here = folds[start : start + chunk.shape[0]]
         start += chunk.shape[0]
         psi = xp.astype(xp.concat([chunk, xp.ones_like(chunk[:, :1])], axis=1), xp.float64)

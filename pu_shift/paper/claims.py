@@ -14,7 +14,7 @@ prior) first, then over these, which are independent of each other.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -241,17 +241,6 @@ def printed_cells(folder: str | os.PathLike[str] | None = None) -> pd.DataFrame:
     found = [load_paper_table(number, folder) for number in TABLES]
     tables = [table for table in found if table is not None]
     return pd.concat(tables) if tables else pd.DataFrame(columns=[*CELL, "mean", "se"])
-
-
-def verdicts_text(ours: Iterable[Verdict], paper: Iterable[Verdict]) -> str:
-    """Render our verdicts, each beside what the printed numbers say."""
-    lines = []
-    for our, printed in zip(ours, paper):
-        lines.append(f"Claim {our.number}: {our.claim}")
-        for name, verdict in (("ours", our), ("printed tables", printed)):
-            lines.append(f"  {name}: {verdict.verdict}")
-            lines += [f"    {line}" for line in verdict.evidence]
-    return "\n".join(lines)
 
 
 def _of(data: pd.DataFrame, method: str) -> pd.DataFrame:

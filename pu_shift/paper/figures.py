@@ -67,11 +67,6 @@ def delta_text(delta: float) -> str:
     return f"{round(delta, 1) + 0.0:+.1f}"
 
 
-def literal(name: str) -> str:
-    """Return a name that Matplotlib shows as it is: dollar signs would make it a formula."""
-    return name.replace("$", r"\$")
-
-
 def new_figure(width: float, height: float, margins: Sequence[float] = (), **gaps: float) -> Figure:
     """Return a figure on an Agg canvas; left, right, bottom and top margins are in inches."""
     figure = Figure(figsize=(width, height))

@@ -234,34 +234,6 @@ def load_protocol(overrides: str | Path | Mapping[str, Any] | None = None) -> Pr
     return replace(Protocol(), **overrides)
 
 
-def protocol_markdown() -> str:
-    """Return the text of ``docs/PROTOCOL.md``."""
-    lines = [
-        "# The protocol",
-        "",
-        "The choices that a number in a table depends on. One protocol serves all datasets,",
-        "methods and tables. A value is stated in the paper, is a convention of the field, or was",
-        "fitted to Tables 1–3. What the alternatives of a fitted value give stands beside it or",
-        "in [the log of the search](../results/protocol_search/README.md). This page is made from",
-        "`pu_shift/paper/protocol.py` by `make docs`, and a test keeps the two equal.",
-        "",
-        "Besides: ten trials, and the standard error over them (stated in the paper); rows are",
-        "drawn without replacement, and no row is in two of P, U and a test set (a convention).",
-        "[datasets/README.md](../datasets/README.md) says which part and which class of each",
-        "dataset is used, [REPRODUCTION.md](REPRODUCTION.md) how means are compared with the",
-        "printed ones and set in boldface.",
-        "",
-        "| field | value | origin | reason |",
-        "|---|---|---|---|",
-    ]
-    for item in fields(Protocol):
-        value = json.dumps(getattr(Protocol(), item.name))
-        lines.append(
-            f"| `{item.name}` | `{value}` | {item.metadata['origin']} | {item.metadata['why']} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def fit_method(
     protocol: Protocol,
     method: str,

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from pu_shift import _checks
 
 METHODS = ("u/p uLSIF", "p/u uLSIF", "DH-Lin", "DH-Ker", "Sq-Lin", "Sq-Ker")
-KER_METHODS = ("DH-Ker", "Sq-Ker")
 # Mentioned in the paper's discussion, in none of its tables.
 EXTRA_METHODS = ("p/u uLSIF-Lin",)
 DATASETS = ("banana", "ijcnn1", "MNIST", "susy", "cod-rna", "magic")

@@ -75,7 +75,7 @@ def write_outputs(
         text += [NOTHING_PRINTED]
         (folder / "comparison.png").unlink(missing_ok=True)
     whole = _with_missing(comparison, setting, missing)
-    files["summary.csv"] = csv_table(whole)
+    files["summary.csv"] = whole.to_csv(index=False)
     files["table.md"] = markdown_table(comparison, setting, agreement, covered)
     files["table.tex"] = latex_table(comparison, setting, covered)
     for name, content in files.items():
@@ -248,18 +248,6 @@ def latex_table(comparison: pd.DataFrame, setting: TableSetting, covered: str = 
             r"\end{table}",
             "",
         ]
-    )
-
-
-def csv_table(frame: pd.DataFrame, **options: Any) -> str:
-    """Render a frame as CSV; names that a spreadsheet would take for formulas get a quote."""
-
-    def inert(value: Any) -> Any:
-        return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@") else value
-
-    names = frame.select_dtypes(exclude="number")
-    return frame.assign(**{name: names[name].map(inert) for name in names}).to_csv(
-        index=False, **options
     )
 
 

@@ -168,23 +168,28 @@ def fit_average(
     """
     fit_params = {} if fit_params is None else fit_params
     n_folds = min(n_folds, X_p.shape[0], X_u.shape[0])
-    run = Parallel(n_jobs=n_jobs)
+    # Threads: a process first imports for seconds. Most of the work is done without the lock.
+    run = Parallel(n_jobs=n_jobs, prefer="threads")
     cells = X_p.shape[1] * (X_p.shape[0] + X_u.shape[0])
     # On one thread of BLAS: more would change the rounding with the number of jobs.
-    alone = partial(_alone, "blas" if cells > MAX_CELLS_ALONE else None)
+    library = "blas" if cells > MAX_CELLS_ALONE else None
+    alone = partial(_alone, library)
     unfitted = [new_ratio(item, n_folds, seed, device) for item in candidates.values()]
-    ratios = run(delayed(alone)(_fit, ratio, X_p, X_u, fit_params) for ratio in unfitted)
     *rows, kept = subsample(MAX_SCORED_ROWS, X_p, X_u, child(seed, 3))
     folds = [
         deal_folds(name, X.shape[0], n_folds, child(seed, 4, part))
         for part, (name, X) in enumerate(zip(("P", "U"), rows))
     ]
     every, of_kept = [range(n_folds)], _rows_of(fit_params, kept)
-    found = run(
-        delayed(alone)(_without_folds, ratio, rows, folds, only, of_kept)
-        for ratio in ratios
-        for only in (every if ratio.shares_folds else [[fold] for fold in range(n_folds)])
-    )
+    # Limits and filters are the process's: threads that set their own would restore each other's.
+    with one_thread(library), warnings.catch_warnings():
+        warnings.simplefilter("ignore", GridEdgeWarning)
+        ratios = run(delayed(alone)(_fit, ratio, X_p, X_u, fit_params) for ratio in unfitted)
+        found = run(
+            delayed(alone)(_without_folds, ratio, rows, folds, only, of_kept)
+            for ratio in ratios
+            for only in (every if ratio.shares_folds else [[fold] for fold in range(n_folds)])
+        )
     parts_of = list(chain.from_iterable(found))
     of_folds, held_out = [], []
     for k in range(len(ratios)):
@@ -216,9 +221,7 @@ def _alone(library: str | None, function: Callable[..., Any], *arguments: Any) -
 
 def _fit(ratio: Any, X_p: Any, X_u: Any, fit_params: Mapping[str, Any]) -> Any:
     """Fit a candidate; the parameters are those of a classifier."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GridEdgeWarning)
-        return ratio.fit(X_p, X_u, **_own(ratio, fit_params))
+    return ratio.fit(X_p, X_u, **_own(ratio, fit_params))
 
 
 def _own(ratio: Any, fit_params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,7 +20,6 @@ from pu_shift._checks import one_of, positive, shown
 from pu_shift._grids import WIDTH_FACTORS, Folds, check_grid, deal_folds
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_namespace, beside, device_of, to_numpy
-from pu_shift.ratios import kernels
 from pu_shift.ratios.kernels import (
     CENTER_SOURCES,
     Basis,
@@ -28,9 +27,9 @@ from pu_shift.ratios.kernels import (
     at_most,
     check_scale,
     choose_centers,
+    feature_chunks,
     median_distance,
     near_median_distance,
-    row_chunks,
 )
 
 State = dict[str, Any]
@@ -212,7 +211,7 @@ class Expansion:
         X = as_rows("X", X, columns=self.n_columns)
         xp = array_namespace(X, self.coefficients)
         parts = []
-        for chunk in row_chunks(X, kernels.CHUNK_ROWS):
+        for chunk in feature_chunks(X, self.coefficients.shape[0]):
             ((_, features),) = Basis(self.centers).features(chunk, [self.width])
             parts.append(weighted(features, self.coefficients))
         return xp.concat(parts) if len(parts) > 1 else parts[0]
@@ -380,7 +379,7 @@ class BasisRatio(DensityRatio, BaseEstimator):
         xp = array_namespace(X)
         own = beside(np.eye(folds.n_folds)[folds.of_rows(0, X.shape[0])], coefficients)
         parts, start = [], 0
-        for chunk in row_chunks(X, kernels.CHUNK_ROWS):
+        for chunk in feature_chunks(X, coefficients.shape[0]):
             ((_, features),) = Basis(self.centers_).features(chunk, [self.width_])
             stop = start + chunk.shape[0]
             parts.append(xp.sum(weighted(features, coefficients) * own[start:stop, :], axis=1))

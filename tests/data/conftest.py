@@ -1,6 +1,5 @@
 """A root folder of one's own, and a web server that can misbehave."""
 
-import contextlib
 import http.server
 import threading
 
@@ -22,7 +21,7 @@ def home(tmp_path, monkeypatch):
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """Answers by the first part of the path: /serve, /cut, /stall, /trickle, /redirect, /404 ..."""
+    """Answers by the first part of the path: /serve, /cut, /stall, /redirect, /404 ..."""
 
     def do_GET(self):
         # First, so that whoever has an answer finds its request recorded.
@@ -43,9 +42,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             whole = action in ("serve", "unsized") or self.path in self.server.pages
             self.wfile.write(body if whole else body[: len(body) // 2])
             self.wfile.flush()
-            while action == "trickle" and not self.server.release.wait(0.1):
-                with contextlib.suppress(OSError):
-                    self.wfile.write(b"x")
             if action == "stall":
                 self.server.release.wait(20)
 

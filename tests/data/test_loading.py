@@ -1,10 +1,6 @@
 import gzip
-import hashlib
 import logging
 import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -63,22 +59,12 @@ def test_an_installed_package_uses_the_user_s_cache(monkeypatch, tmp_path):
     assert loading.raw_folder() == Path.home() / ".cache" / "pu-shift"
 
 
-@pytest.mark.parametrize("suffix", tiny.COMPRESS)
-def test_compressed_files_are_found(home, suffix):
-    check(put(tiny.COMPRESS[suffix](tiny.libsvm()), f"tiny.txt{suffix}"))
-
-
 @pytest.mark.parametrize("archive", ["tiny.zip", "tiny.txt.zip"])
 def test_files_in_archives_are_found(home, archive):
     inside = {"../../readme": b"", "deep/tiny.txt.gz": gzip.compress(tiny.libsvm())}
     check(put(tiny.zipped(inside), archive))
     assert names(loading.raw_folder()) == [archive]
     assert names(home) == ["datasets"]
-
-
-def test_a_second_layout_is_found_and_need_not_be_exact(home):
-    put(tiny.table(X=tiny.X + np.float32(0.001)), "tiny.dat")
-    np.testing.assert_allclose(load("tiny").X, tiny.X, atol=0.0011)
 
 
 def test_images_and_digits_are_joined(home, monkeypatch):
@@ -119,16 +105,10 @@ CHANGED = tiny.X[::-1].copy()
     ("content", "message"),
     [
         (FEWER, "expected 40 rows × 3 features, found 39 × 3"),
-        (tiny.libsvm()[:-300], "tiny.txt"),
         (tiny.libsvm(y=-tiny.Y), "expected 15 positives, found 25"),
         (tiny.libsvm(y=tiny.Y + 1), "expected the labels 1, -1, found 0.0, 2.0"),
         (tiny.libsvm(OUTSIDE), "expected values from -12.5 to 12.5, found"),
-        (
-            tiny.libsvm(np.full_like(tiny.X, np.nan)),
-            "expected values from -12.5 to 12.5, found nan",
-        ),
         (tiny.libsvm(CHANGED), "expected values with SHA-256"),
-        (tiny.libsvm(np.column_stack([tiny.X, tiny.X])), "is not LIBSVM text"),
         (tiny.COMPRESS[".gz"](tiny.libsvm())[:-20], "truncated or corrupt"),
         (b"<!DOCTYPE html><title>404</title>", "found an HTML page"),
         (b"", "found nothing"),
@@ -156,14 +136,6 @@ def test_a_bad_file_of_the_user_s_is_left_alone_and_the_next_one_used(home, tmp_
     assert bad.read_bytes() == FEWER
 
 
-def test_a_damaged_archive_is_reported_once(home):
-    put(tiny.zipped({"tiny.txt": tiny.libsvm()})[:-30], "tiny.zip")
-    with pytest.raises(DataError) as caught:
-        load("tiny", offline=True)
-    assert str(caught.value).count("rejected") == 1
-    assert "expected a zip archive" in str(caught.value)
-
-
 def test_arrays_are_kept_and_mapped_until_the_file_changes(home, monkeypatch):
     path = put(tiny.libsvm())
     load("tiny")
@@ -180,56 +152,6 @@ def test_arrays_are_kept_and_mapped_until_the_file_changes(home, monkeypatch):
     with pytest.raises(DataError, match="rejected"):
         load("tiny")
     assert names(loading.raw_folder()) == ["tiny.txt.bad"]
-
-
-def test_a_file_is_not_hashed_again_while_its_size_and_time_stand(home):
-    path = put(tiny.libsvm())
-    load("tiny")
-    status = path.stat()
-    path.write_bytes(tiny.libsvm(CHANGED)[: status.st_size].ljust(status.st_size))
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    check(path)
-    (copy,) = copies("tiny")
-    with pytest.raises(DataError):
-        copy.read(fresh=True)
-
-
-def test_a_file_elsewhere_of_the_same_size_and_time_is_read_itself(home, tmp_path, monkeypatch):
-    first = put(tiny.libsvm())
-    load("tiny")
-    other = put(tiny.libsvm().replace(b"1:", b"2:"), folder=tmp_path / "mine")
-    os.utime(other, ns=(first.stat().st_atime_ns, first.stat().st_mtime_ns))
-    assert other.stat().st_size == first.stat().st_size
-    monkeypatch.setenv("PU_SHIFT_DATA", str(other.parent))
-    with pytest.raises(DataError, match="is not LIBSVM text"):
-        copies("tiny")[0].read()
-
-
-@pytest.mark.parametrize("damage", [b"", b"{", b"1 2 3", b"\xff\xfe"])
-def test_a_damaged_seal_only_costs_time(home, damage):
-    path = put(tiny.libsvm())
-    digest = load("tiny").sha256
-    (seal,) = (loading.raw_folder() / "cache").glob("*.seal")
-    content = seal.read_bytes()
-    seal.write_bytes(damage)
-    check(path)
-    assert load("tiny").sha256 == digest == hashlib.sha256(tiny.libsvm()).hexdigest()
-    assert seal.read_bytes() == content
-
-
-@pytest.mark.parametrize("which", ["X", "y"])
-@pytest.mark.parametrize("damage", ["cut", "empty", "other", "pickle"])
-def test_damaged_arrays_are_made_anew(home, which, damage):
-    path = put(tiny.libsvm())
-    load("tiny")
-    (kept,) = (loading.raw_folder() / "cache").glob(f"*.{which}.npy")
-    if damage == "other":
-        np.save(kept, np.zeros(3))
-    elif damage == "pickle":
-        np.save(kept, np.array([{}], dtype=object), allow_pickle=True)
-    else:
-        kept.write_bytes(kept.read_bytes()[:-9] if damage == "cut" else b"")
-    check(path)
 
 
 @pytest.mark.parametrize("end", ["X.npy", "y.npy", "seal"])
@@ -326,19 +248,12 @@ def test_a_mirror_of_one_s_own_is_asked_first(home, server, monkeypatch):
     assert server.requests == ["/serve/tiny.txt"]
 
 
-@pytest.mark.parametrize("value", ["off", "OFF", "0", "no"])
-def test_fetching_can_be_switched_off(home, server, monkeypatch, value):
+def test_fetching_can_be_switched_off(home, server, monkeypatch):
     use(monkeypatch, web(server))
-    monkeypatch.setenv("PU_SHIFT_FETCH", value)
+    monkeypatch.setenv("PU_SHIFT_FETCH", "off")
     with pytest.raises(DataError, match="tiny is not here\n"):
         load("tiny")
     assert server.requests == []
-
-
-def test_an_archive_is_fetched_and_read(home, server, monkeypatch):
-    server.body = tiny.zipped({"x/tiny.txt": tiny.libsvm()})
-    use(monkeypatch, web(server, save_as="tiny.zip"))
-    check(loading.raw_folder() / "tiny.zip")
 
 
 @pytest.mark.parametrize(
@@ -364,13 +279,6 @@ def test_a_bad_download_is_kept_aside(home, server, monkeypatch, body, save_as, 
     assert str(loading.raw_folder()) in place
 
 
-def test_offline_asks_nobody(home, server, monkeypatch):
-    use(monkeypatch, web(server))
-    with pytest.raises(DataError, match="tiny is not here\n"):
-        load("tiny", offline=True)
-    assert server.requests == []
-
-
 def test_help_by_hand_names_sites_and_wheels(home, monkeypatch):
     files = (Remote("https://a.org/a"), Remote("https://a.org/b"))
     use(monkeypatch, Source(files), Source((Remote("t/tiny.txt"),), "tinydata==1.0"))
@@ -378,21 +286,3 @@ def test_help_by_hand_names_sites_and_wheels(home, monkeypatch):
     assert first == "download https://a.org/a and https://a.org/b"
     assert second.startswith("or run pip download tinydata==1.0 --no-deps and unzip")
     assert second.endswith("t/tiny.txt")
-
-
-def test_processes_that_fetch_at_once_do_no_harm(home, server, tmp_path):
-    code = f"""
-        from pathlib import Path
-        from pu_shift.data import load
-        from pu_shift.data.sources import Remote, Source
-        from tests.data import tiny
-        source = Source((Remote("{server.url}/serve/tiny.txt"),))
-        tiny.install(Path({str(home)!r}), tiny.spec(source))
-        assert (load("tiny").X == tiny.X).all()
-    """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    running = [subprocess.Popen(command, cwd=Path(__file__).parents[2]) for _ in range(2)]
-    assert [process.wait() for process in running] == [0, 0]
-    assert names(loading.raw_folder()) == ["tiny.txt"]
-    assert not list((loading.raw_folder() / "cache").glob("*.tmp"))
-    check(loading.raw_folder() / "tiny.txt", load("tiny", offline=True))

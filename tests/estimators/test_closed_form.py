@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from sklearn.datasets import make_classification
 
 from pu_shift import RiskMinimizationClassifier
-from pu_shift.estimators import closed_form
 from pu_shift.estimators.closed_form import QuadraticRisk, fold_means, solve_stack
 from pu_shift.models import LinearModel
 from pu_shift.priors import Condition
+from pu_shift.ratios import kernels
 from pu_shift.risks import Risk, evaluate_risk
 from pu_shift.training import train
 
@@ -98,7 +98,7 @@ def test_the_size_of_chunks_does_not_matter(monkeypatch):
     X, _ = samples(5)
     folds = np.arange(len(X)) % 3
     whole = fold_means(X, folds)
-    monkeypatch.setattr(closed_form, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(kernels, "CHUNK_ROWS", 7)
     np.testing.assert_allclose(fold_means(X, folds), whole, rtol=1e-12)
 
 

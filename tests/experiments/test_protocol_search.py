@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pytest
 from protocol_search import ablation as search
 from protocol_search import short_list
 
@@ -43,10 +42,6 @@ def test_every_variant_but_the_first_changes_the_protocol():
         assert set(variant.methods) <= set(METHODS)
 
 
-def test_only_the_tables_of_the_main_text_guide():
-    assert search.GUIDES == (1, 2, 3)
-
-
 def test_effects_by_hand():
     table = search.effects(
         {
@@ -62,15 +57,6 @@ def test_effects_by_hand():
     lines = search.markdown(table).splitlines()
     assert lines[0] == "| variant | DH-Lin | Sq-Lin |"
     assert lines[3] == "| other | 100 % · 0.5 |  |"
-
-
-def test_effects_by_dataset_by_hand():
-    other = frame([4.0], [0]).assign(dataset="susy")
-    table = search.by_dataset({"a": pd.concat([frame([1.0, -3.0], [1, 0]), other])})
-    assert table["dataset"].tolist() == ["magic", "susy"]
-    assert table["mean_delta"].tolist() == [-1.0, 4.0]
-    assert table["mean_abs_delta"].tolist() == [2.0, 4.0]
-    assert table[["cells", "consistent"]].values.tolist() == [[2, 1], [1, 0]]
 
 
 def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
@@ -94,23 +80,6 @@ def test_main_writes_after_each_variant(monkeypatch, tmp_path, capsys):
     assert pd.read_csv(tmp_path / "ablation.csv")["variant"].tolist() == ["chosen protocol"]
     assert pd.read_csv(tmp_path / "ablation_datasets.csv")["dataset"].tolist() == ["magic"]
     assert "half the steps" not in (tmp_path / "ablation.md").read_text(encoding="utf-8")
-
-
-def test_variant_is_run_with_its_change(tmp_path):
-    variant = search.Variant("few / centres", {"n_centers": 20}, ("p/u uLSIF",))
-    result = search.run_variant(variant, tmp_path, 1, ["banana"], jobs=1)
-    assert len(result) == 10
-    assert set(result["method"]) == {"p/u uLSIF"}
-    folders = sorted(path.name for path in (tmp_path / "few---centres").iterdir())
-    assert folders == ["table1", "table2", "table3"]
-    for folder in folders:
-        run = (tmp_path / "few---centres" / folder / "run.json").read_text(encoding="utf-8")
-        assert '"n_centers": 20' in run
-
-
-def test_bad_trials(tmp_path):
-    with pytest.raises(ValueError, match="trials must be an integer >= 1"):
-        search.run_variant(search.VARIANTS[0], tmp_path, 0)
 
 
 def test_the_protocol_is_an_entry_of_the_short_list():

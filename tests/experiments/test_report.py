@@ -1,8 +1,6 @@
 import importlib.util
 import json
 import re
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -104,64 +102,29 @@ def test_without_the_data_the_page_is_built_without_their_pictures(
     assert '"banana":null' in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_protocol_that_no_data_can_serve_leaves_the_pictures_out(
-    folder, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setattr(script, "report_figures", lambda *_: [])
-    path = folder / "table1" / "run.json"
-    run = json.loads(path.read_text())
-    run["protocol"]["n_p"] = 10**400
-    path.write_text(json.dumps(run))
-    assert main([str(folder), "--out", str(tmp_path / "out")]) == 0
-    assert re.fullmatch("without pictures of the banana data: .*\n", capsys.readouterr().err)
-
-
-def test_without_surfaces_there_is_no_figure_of_regions(folder):
-    figures = report_figures(read_results(folder), Condition(0.3, 0.5))
-    assert [next(figures)[0] for _ in range(3)] == ["relations", "ratios", "comparison_table1"]
-
-
-def test_the_protocol_of_the_run_makes_the_surfaces(folder, tmp_path, few_surfaces, monkeypatch):
-    monkeypatch.setattr(script, "report_figures", lambda *_: [])
-    path = folder / "table1" / "run.json"
-    run = json.loads(path.read_text())
-    run["protocol"].update(n_centers=33, of_old=1)
-    path.write_text(json.dumps(run))
-    assert main([str(folder), "--out", str(tmp_path / "out")]) == 0
-    assert few_surfaces[0][0].n_centers == 33
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seed": "zero"}, "seed must be an integer >= 0, got 'zero'"),
-        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
-        ({"seed": [1] * 999}, r"seed must be an integer >= 0, got \[1, .{,80}…"),
-        ({"command": 3}, "command must be a str, got 3"),
-        ({"versions": ["numpy"]}, r"versions must be a dict, got \['numpy'\]"),
-        ({"versions": "1.0"}, "versions must be a dict, got '1.0'"),
         ({"protocol": {"n_p": "many"}}, "n_p must be .*"),
         ({"protocol": {"risk_lams": None}}, "risk_lams must be .*"),
-        ({"protocol": {"learning_rate": 10**400}}, "int too large to convert to float"),
-        ({"protocol": {"counts": {}}}, "counts must be .*"),
-        ({"protocol": {"of_old": float("nan")}}, "was not written by pu-shift"),
-        ({"command": "\ud800"}, "was not written by pu-shift"),
     ],
 )
 def test_a_malformed_run_is_an_error_in_one_line(folder, capsys, few_surfaces, changes, message):
     path = folder / "table4" / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     assert main([str(folder), "--out", str(folder / "out")]) == 2
-    assert re.fullmatch(f"error: {path}:? {message}\n", capsys.readouterr().err)
+    error = f"error: {path} was not written by pu-shift: {message}\n"
+    assert re.fullmatch(error, capsys.readouterr().err)
     assert not (folder / "out").exists()
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, "null", "\ufeff{}", '{"protocol": []}'])
+@pytest.mark.parametrize("content", ["{", "null"])
 def test_what_is_no_run_is_an_error_in_one_line(folder, capsys, content):
     path = folder / "table4" / "run.json"
     path.write_text(content, encoding="utf-8")
     assert main([str(folder)]) == 2
-    assert capsys.readouterr().err == f"error: {path} was not written by pu-shift\n"
+    error = f"error: {path} was not written by pu-shift: .+\n"
+    assert re.fullmatch(error, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -175,13 +138,6 @@ def test_what_is_no_run_is_an_error_in_one_line(folder, capsys, content):
 def test_what_cannot_be_done_is_said_in_one_line(folder, arguments, message, capsys, few_surfaces):
     assert main([argument.format(folder=folder) for argument in arguments]) == 2
     assert re.fullmatch(message + "\n", capsys.readouterr().err)
-
-
-def test_the_script_is_the_command(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["report.py", "nowhere"])
-    with pytest.raises(SystemExit) as caught:
-        runpy.run_path(str(SCRIPT), run_name="__main__")
-    assert caught.value.code == 2
 
 
 def test_the_committed_page_is_that_of_the_reference_results():

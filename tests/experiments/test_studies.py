@@ -5,7 +5,6 @@ import asymmetric
 import class_prior
 import estimated_prior
 import networks
-import numpy as np
 import pandas as pd
 import pytest
 import robustness
@@ -90,15 +89,6 @@ def test_networks_gain_by_being_told_that_positives_become_rarer(run):
     assert accuracy[0.7, "nnPU-shift"] > accuracy[0.7, "nnPU"]
 
 
-def test_trials_do_not_depend_on_the_number_of_workers(run, tmp_path):
-    one = run("robustness", "--methods", "u/p uLSIF", "--quiet", folder="one")
-    two = run("robustness", "--methods", "u/p uLSIF", "--quiet", "--jobs", "2", folder="two")
-    order = ["trial", "given_prior"]
-    pd.testing.assert_frame_equal(*(f.sort_values(order, ignore_index=True) for f in (one, two)))
-    for name in ("summary.csv", "table.md"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-
-
 def test_a_study_that_was_stopped_goes_on_to_the_same_numbers(run, tmp_path, monkeypatch):
     arguments = ("--methods", "p/u uLSIF", "--datasets", "cod-rna", "banana", "--quiet")
     run("robustness", *arguments, folder="whole")
@@ -117,17 +107,6 @@ def test_a_study_that_was_stopped_goes_on_to_the_same_numbers(run, tmp_path, mon
     assert seen == [(0, "banana"), (1, "banana")]
     for name in ("trials.csv", "summary.csv", "table.md"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-def test_a_study_shows_what_was_asked_and_keeps_the_rest(run, tmp_path):
-    both = run("robustness", "--methods", "p/u uLSIF", "u/p uLSIF", "--quiet")
-    one = run("robustness", "--methods", "u/p uLSIF", "--trials", "1", "--quiet")
-    pd.testing.assert_frame_equal(one, both)
-    summary = pd.read_csv(tmp_path / "robustness" / "summary.csv")
-    assert set(summary["method"]) == {"u/p uLSIF"}
-    assert (summary["n"] == 1).all()
-    fresh = run("robustness", "--methods", "u/p uLSIF", "--trials", "1", "--quiet", "--fresh")
-    assert len(fresh) == len(GIVEN_PRIORS)
 
 
 @FEW
@@ -154,30 +133,11 @@ def test_a_study_has_no_option_that_it_would_ignore(name, option, capsys):
     assert f"unrecognized arguments: {option}" in capsys.readouterr().err
 
 
-def test_an_interrupt_keeps_the_finished_trials_of_a_study(run, tmp_path, monkeypatch, capsys):
-    def stop(dataset, trial, options):
-        if trial == 1:
-            raise KeyboardInterrupt
-        return robustness.run(dataset, trial, options)
-
-    study = replace(STUDIES["robustness"], run=stop)
-    monkeypatch.setitem(STUDIES, "robustness", study)
-    with pytest.raises(AssertionError, match="130"):
-        run("robustness", "--methods", "p/u uLSIF")
-    assert "finished trials are kept, run again to resume\ninterrupted" in capsys.readouterr().err
-    assert len(pd.read_csv(tmp_path / "robustness" / "trials.csv")) == len(GIVEN_PRIORS)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--datasets", "iris"], "dataset must be a file or one of"),
-        (["--methods", "SVM"], "method must be one of"),
-        (["--trials", "0"], "trials must be an integer >= 1"),
         (["--prior", "1.5"], "prior must lie strictly between 0 and 1"),
-        (["--test-prior", "0"], "test_prior must lie strictly between 0 and 1"),
-        (["--datasets", "banana", "banana"], "datasets must be distinct, got 'banana' twice"),
-        (["--jobs", "0"], "jobs must be an integer >= 1"),
         (["--protocol", "absent.json"], "protocol absent.json"),
     ],
 )
@@ -188,19 +148,6 @@ def test_what_is_wrong_is_said_in_one_line(arguments, message, tmp_path, capsys)
     assert error.count("\n") == 1
     assert message in error
     assert not (tmp_path / "never").exists()
-
-
-def test_every_dataset_has_a_panel_and_every_method_a_curve():
-    points = [
-        {"dataset": d, "alpha": a, "method": m, "n": 1, "mean": 50.0, "se": np.nan}
-        for d in ("banana", "magic", "susy", "mine")
-        for a in (0.1, 0.9)
-        for m in ("Sq-Lin", "DH-Lin")
-    ]
-    figure = study_figure(STUDIES["asymmetric"], pd.DataFrame(points))
-    assert [axes.get_title() for axes in figure.axes] == ["banana", "magic", "susy", "mine"]
-    # Two curves and the line of the constant classifier.
-    assert all(len(axes.lines) == 3 for axes in figure.axes)
 
 
 def test_names_are_neither_markup_nor_formulas_in_a_study():

@@ -1,5 +1,5 @@
 import json
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,15 +12,10 @@ from pu_shift.paper.protocol import (
     STATED,
     Protocol,
     load_protocol,
-    protocol_markdown,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULTS = {item.name: item.default for item in fields(Protocol)}
-
-
-def kind(*types):
-    return [name for name, default in DEFAULTS.items() if type(default) in types]
 
 
 BAD_VALUES = {
@@ -53,38 +48,12 @@ def test_every_field_refuses_bad_values_in_one_line_that_names_it(name, value):
     assert "\n" not in str(caught.value)
 
 
-def test_the_bad_values_above_cover_every_field():
-    assert {name for name, _ in bad_values()} == set(DEFAULTS)
-
-
-def test_zero_is_a_penalty_but_no_width():
-    for name in kind(tuple):
-        if name.endswith("lams"):
-            assert getattr(Protocol(**{name: [0, 1]}), name) == (0.0, 1.0)
-        else:
-            with pytest.raises(ValueError, match=f"{name} must be finite numbers > 0, got 0.0"):
-                Protocol(**{name: [0, 1]})
-
-
 def test_lin_and_ker_have_the_same_number_of_candidates():
     # “For fairness between the kernel model and linear model […] we used the same number of
     # hyperparameter candidates for each algorithm” (Implementation)
     lin, ker = (Protocol().estimator(method, 0.3) for method in ("Sq-Lin", "Sq-Ker"))
     assert len(lin.lams) == len(ker.lams)
     assert ker.width_rule == "ulsif", "its own risk chooses among λ alone"
-
-
-def test_one_fold_leaves_nothing_to_train_on():
-    with pytest.raises(ValueError, match="n_folds must be an integer >= 2, got 1"):
-        Protocol(n_folds=1)
-
-
-def test_it_is_frozen_hashable_and_compares_by_value():
-    with pytest.raises(FrozenInstanceError):
-        Protocol().n_p = 1
-    assert Protocol(risk_lams=[1]) == Protocol(risk_lams=(1.0,))
-    assert hash(Protocol(risk_lams=[1])) == hash(Protocol(risk_lams=(1.0,)))
-    assert Protocol(n_p=7) != Protocol(n_p=8)
 
 
 @given(
@@ -98,11 +67,6 @@ def test_a_protocol_survives_the_way_through_json(n_u, lams, rate, clip):
     written = protocol.as_dict()
     assert list(written) == list(DEFAULTS)
     assert load_protocol(json.loads(json.dumps(written))) == protocol
-
-
-def test_numbers_come_back_as_numbers():
-    assert Protocol(learning_rate="1e-2").as_dict()["learning_rate"] == 0.01
-    assert Protocol(ratio_lams=1).as_dict()["ratio_lams"] == [1.0]
 
 
 def test_overrides_from_a_file_change_only_what_they_name(tmp_path):
@@ -136,30 +100,12 @@ def test_a_bad_file_is_a_one_line_error(tmp_path, content, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_and_a_folder_are_one_line_errors(tmp_path):
-    with pytest.raises(ValueError, match="protocol .*none.json: No such file or directory$"):
-        load_protocol(tmp_path / "none.json")
-    with pytest.raises(ValueError, match=f"protocol {tmp_path}: Is a directory$"):
-        load_protocol(tmp_path)
-
-
-def test_the_page_in_the_documentation_is_up_to_date():
-    page = (ROOT / "docs" / "PROTOCOL.md").read_text(encoding="utf-8")
-    assert page == protocol_markdown(), "run `make docs`"
-
-
 def test_every_field_says_where_it_comes_from_and_why():
-    rows = [line.split(" | ") for line in protocol_markdown().splitlines() if line[:3] == "| `"]
+    page = (ROOT / "docs" / "PROTOCOL.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line[:3] == "| `"]
     assert [row[0] for row in rows] == [f"| `{name}`" for name in DEFAULTS]
     for row, item in zip(rows, fields(Protocol)):
         assert len(row) == 4, f"{item.name}: a bar in a cell breaks the table"
         assert json.loads(row[1].strip("`")) == json.loads(json.dumps(item.default))
         assert item.metadata["origin"] in (STATED, CONVENTION, FITTED)
         assert len(item.metadata["why"]) > 5
-
-
-def test_what_is_called_stated_is_what_the_paper_states():
-    stated = {item.name: item for item in fields(Protocol) if item.metadata["origin"] == STATED}
-    for name, item in stated.items():
-        if isinstance(item.default, int):
-            assert f"{item.default:,}" in item.metadata["why"], name

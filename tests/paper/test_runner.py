@@ -3,17 +3,14 @@ import os
 import signal
 import subprocess
 import sys
-import warnings
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import active_children
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from pu_shift import data
 from pu_shift.data.sampling import draw
@@ -25,7 +22,6 @@ from pu_shift.paper.runner import (
     RunOptions,
     Task,
     WorkerError,
-    in_parallel,
     open_dataset,
     run_task,
 )
@@ -94,10 +90,6 @@ class TestPlan:
         assert set(asked) == expected
         assert all(block.prior == task.prior for task in tasks for block in task.blocks)
 
-    def test_a_single_table_asks_for_its_own_blocks_only(self):
-        (task,) = plan([TABLES[2]], ["magic"], ["DH-Lin"], 1)
-        assert task == Task("magic", None, 0.7, 0, TABLES[2].blocks, ("DH-Lin",))
-
     def test_the_first_trials_come_first(self):
         trials = [task.trial for task in plan([TABLES[3]], DATASETS, METHODS, 4)]
         assert trials == sorted(trials)
@@ -118,25 +110,6 @@ class TestPlan:
         (task,) = plan([TABLES[1]], ["banana"], METHODS, 1, done)
         assert task.methods == ("Sq-Lin",)
         assert task.blocks == TABLES[1].blocks
-
-    def test_names_are_known_by_their_canonical_spelling(self):
-        tasks = plan([ONE], ["BANANA"], ["DH-Lin"], 1)
-        assert plan([ONE], ["banana"], ["DH-Lin"], 1, done_keys(tasks, {"BANANA": "banana"})) == []
-
-    @pytest.mark.parametrize(
-        ("datasets", "methods", "trials", "message"),
-        [
-            (["banana"], ["DH-Lin"], 0, "trials must be an integer >= 1, got 0"),
-            (["banana"], ["DH-Lin"], 2.5, "trials must be an integer >= 1, got 2.5"),
-            (["banana"], ["DH"], 1, "method must be one of 'u/p uLSIF', .*, got 'DH'"),
-            (["iris"], ["DH-Lin"], 1, "dataset must be a file or one of banana, .* 'iris'"),
-            (["banana", "Banana"], ["DH-Lin"], 1, "datasets must be distinct, got 'banana' twice"),
-            (["banana"], ["DH-Lin"] * 2, 1, "methods must be distinct, got 'DH-Lin' twice"),
-        ],
-    )
-    def test_bad_requests_are_refused(self, datasets, methods, trials, message):
-        with pytest.raises(ValueError, match=message):
-            plan([ONE], datasets, methods, trials)
 
     def test_two_files_of_one_name_are_refused(self, tmp_path):
         paths = [tmp_path / folder / "mine.csv" for folder in "ab"]
@@ -168,32 +141,6 @@ class TestTask:
                 np.testing.assert_equal({name: row[name] for name in hyper}, hyper)
                 assert row["seconds"] >= 0
 
-    @pytest.mark.parametrize("method", METHODS)
-    def test_a_row_is_the_protocols_estimator_fitted_by_hand(self, method):
-        task = Task("banana", None, 0.3, 1, (Block(0.3, 0.5, 0.4),), (method,))
-        (row,) = run_task(task, PROTOCOL, seed=4)
-        sample = draw(data.load("banana"), 0.3, 0.5, 100, 300, 100, 4, 1, PROTOCOL.counts)
-        estimator = PROTOCOL.estimator(method, prior=0.3, test_prior=0.4, random_state=sample.seed)
-        with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            estimator.fit_pu(sample.positives, sample.unlabeled)
-        X, y = sample.tests[0.5]
-        assert row["accuracy"] == pytest.approx(100 * estimator.score(X, y))
-
-    def test_blas_runs_on_one_thread_and_gets_its_threads_back(self, monkeypatch):
-        seen = []
-
-        def watched(*arguments):
-            seen.extend(library["num_threads"] for library in threadpool_info())
-            return fit_method(*arguments)
-
-        monkeypatch.setattr(runner, "fit_method", watched)
-        with threadpool_limits(2):
-            before = [library["num_threads"] for library in threadpool_info()]
-            run_task(self.TASK, PROTOCOL, seed=0)
-            assert [library["num_threads"] for library in threadpool_info()] == before
-        assert set(seen) == {1}
-
     def test_seed_and_trial_decide_the_draw(self):
         def accuracies(task, seed):
             return [row["accuracy"] for row in run_task(task, PROTOCOL, seed)]
@@ -202,12 +149,6 @@ class TestTask:
         assert accuracies(self.TASK, 4) == accuracies(self.TASK, 4)
         assert accuracies(self.TASK, 4) != accuracies(self.TASK, 5)
         assert accuracies(self.TASK, 4) != accuracies(other, 4)
-
-    def test_a_dataset_that_is_too_small_is_a_one_line_error(self, tmp_path):
-        path = write_table(tmp_path / "mine.csv")
-        task = Task(str(path), KIND, 0.3, 0, ONE.blocks, ("p/u uLSIF",))
-        with pytest.raises(data.DataError, match="^mine has 400 positive rows, the draw needs"):
-            run_task(task, Protocol(**{**FAST, "n_u": 2000}), 0)
 
 
 def test_files_are_opened_once_and_by_column_name_or_number(tmp_path):
@@ -255,15 +196,6 @@ class TestRun:
         assert len(trials) == len(keys)
         assert trials["accuracy"].between(20, 100).all()
         assert result.headline.cells == 36
-
-    def test_chosen_hyper_parameters_are_of_the_grids(self, reference):
-        trials = rows(reference[0])
-        ratio, kernel = (trials["method"].str.contains(text) for text in ("uLSIF", "Ker"))
-        assert trials.loc[ratio, "lam"].isin(FAST["ratio_lams"]).all()
-        assert trials.loc[~ratio, "lam"].isin(FAST["risk_lams"]).all()
-        assert trials.loc[~ratio, "step"].eq(20).all()
-        assert trials.loc[ratio, "step"].isna().all()
-        assert trials["width"].notna().equals(ratio | kernel)
 
     def test_summary_is_what_the_trials_say(self, reference):
         folder, _ = reference
@@ -377,29 +309,12 @@ class TestRun:
                     label=KIND,
                 )
 
-    def test_progress_sees_all_tasks_and_results(self, tmp_path):
-        seen = []
-
-        def progress(tasks, finished):
-            seen.append(len(tasks))
-            for found in finished:
-                seen.append(len(found))
-                yield found
-
-        arguments = ({tmp_path: ONE}, DATASETS, ["p/u uLSIF"], 2, PROTOCOL)
-        run_all(*arguments, jobs=1, progress=progress)
-        assert seen == [4, 1, 1, 1, 1]
-
 
 class TestRefusals:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
             ({"jobs": 0}, "jobs must be an integer >= 1, got 0"),
-            ({"seed": -1}, "seed must be an integer >= 0, got -1"),
-            ({"gpu": -2}, "gpu must be a device id >= 0"),
-            ({"trials": 0}, "trials must be an integer >= 1, got 0"),
-            ({"datasets": ["iris"]}, "dataset must be"),
             ({"methods": ["SVM"]}, "method must be"),
             ({"cluster": "nonsense"}, "cluster nonsense cannot be reached: "),
         ],
@@ -450,30 +365,10 @@ class TestRefusals:
         run_all(folders, ["banana"], ["Sq-Lin"], 1, PROTOCOL, jobs=1, fresh=True)
         assert set(rows(tmp_path / "a")["method"]) == {"Sq-Lin"}
 
-    def test_a_run_that_came_to_nothing_does_not_stand_in_the_way(self, tmp_path):
-        many = replace(PROTOCOL, n_p=100_000)
-        with pytest.raises(ValueError, match="the draw needs"):
-            run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, many, jobs=1)
-        run_all({tmp_path: ONE}, ["banana"], ["p/u uLSIF"], 1, PROTOCOL, jobs=1)
-        assert len(rows(tmp_path)) == 1
-
     def test_without_dask_a_cluster_is_refused(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "distributed", None)
         with pytest.raises(ValueError, match=r"cluster needs dask: pip install '\.\["):
             run_all({tmp_path: ONE}, ["banana"], METHODS, 1, PROTOCOL, cluster="tcp://x:1")
-
-
-def test_cores_are_the_default_number_of_jobs_and_a_gpu_has_one(monkeypatch):
-    monkeypatch.setattr(runner.joblib, "cpu_count", lambda: 7)
-    monkeypatch.setattr(runner, "get_device", lambda gpu: None)
-    options = [{}, {"gpu": 0}, {"jobs": 3}, {"jobs": 3, "gpu": 0}]
-    assert [RunOptions(["banana"], **given).n_workers for given in options] == [7, 1, 3, 3]
-
-
-def test_a_name_that_a_spreadsheet_takes_for_a_formula_is_refused(tmp_path):
-    path = write_table(tmp_path / "=1+1.csv")
-    with pytest.raises(ValueError, match="would take its name for a formula, rename the file"):
-        open_dataset(str(path), KIND)
 
 
 @pytest.fixture(scope="module")
@@ -503,22 +398,6 @@ def test_a_killed_run_resumes_to_the_rows_of_an_uninterrupted_one(uninterrupted,
     run_all({out: TABLES[1]}, DATASETS, METHODS, 3, Protocol(**SLOW), jobs=1)
     assert_same_rows(rows(out), uninterrupted)
     assert len(uninterrupted.merge(kept)) == len(kept), "a row was changed"
-
-
-def test_workers_are_deaf_to_a_terminals_interrupt_and_the_run_is_not():
-    # joblib would lend us the workers that another test has started otherwise.
-    joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
-    handler = signal.getsignal(signal.SIGINT)
-    calls = [joblib.delayed(signal.getsignal)(signal.SIGINT)] * 3
-    assert list(in_parallel(calls, jobs=2)) == [signal.SIG_IGN] * 3
-    assert signal.getsignal(signal.SIGINT) is handler is not signal.SIG_IGN
-
-
-def test_a_run_in_a_thread_leaves_the_handlers_alone():
-    calls = [joblib.delayed(abs)(-1), joblib.delayed(abs)(-2)]
-    with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(lambda: sorted(in_parallel(calls, jobs=2))).result()
-    assert found == [1, 2]
 
 
 def test_an_interrupt_stops_the_workers_without_a_word_of_joblib(tmp_path):

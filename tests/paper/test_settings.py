@@ -1,6 +1,6 @@
 import pytest
 
-from pu_shift.paper.settings import DATASETS, METHODS, TABLES, Block, Cell, TableSetting
+from pu_shift.paper.settings import DATASETS, METHODS, TABLES, Cell, TableSetting
 
 
 def test_tables_have_the_papers_priors():
@@ -37,16 +37,6 @@ def test_cells_run_over_blocks_then_datasets_then_methods():
     assert cells[36] == Cell(0.4, 0.4, 0.4, DATASETS[0], METHODS[0])
 
 
-def test_cells_of_a_selection_from_iterators():
-    cells = list(TABLES[1].cells(iter(["susy"]), iter(["DH-Lin", "DH-Ker"])))
-    assert [cell.method for cell in cells] == ["DH-Lin", "DH-Ker"] * 3
-
-
-def test_priors_are_rounded_to_serve_as_keys():
-    setting = TableSetting.shift(0, 0.1 + 0.2, 0.5, [0.7 - 0.2])
-    assert setting.blocks == (Block(0.3, 0.5, 0.5),)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -59,8 +49,3 @@ def test_priors_are_rounded_to_serve_as_keys():
 def test_bad_settings_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         TableSetting.shift(*arguments)
-
-
-def test_titles():
-    assert TABLES[2].title == "Table 2: π = 0.7, π′ = 0.3"
-    assert TableSetting.no_shift(0, [0.2]).title == "Setting: no class prior shift"

@@ -21,7 +21,6 @@ from pu_shift.paper.store import (
     count,
     read_trials,
     text,
-    write_atomic,
 )
 from tests.paper.engine import killed_at
 from tests.paper.simulate import trial
@@ -91,7 +90,7 @@ def test_a_training_set_is_one_file_that_grows_by_its_methods(tmp_path):
     assert len(read_trials(tmp_path)) == 4
 
 
-@pytest.mark.parametrize("name", ["x" * 250, "a b/c", "é" * 120, "..", "a%20b"])
+@pytest.mark.parametrize("name", ["x" * 250, "é/..%20b"])
 def test_any_dataset_has_a_file_of_its_own(tmp_path, name):
     with TrialStore(tmp_path, RUN) as store:
         store.append([trial(dataset=name), trial(dataset=f"{name}x")])
@@ -260,13 +259,6 @@ def test_nonsense_in_a_file_alone_is_reported(tmp_path, old, new, message):
         read_trials(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n", b"\xff\n"])
-def test_what_is_no_table_of_trials_is_refused(tmp_path, content):
-    (tmp_path / "trials.csv").write_bytes(content)
-    with pytest.raises(StoreError, match="trials.csv line 1: "):
-        read_trials(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -283,17 +275,6 @@ def test_bad_rows_are_refused_before_anything_is_written(tmp_path, row, message)
             store.append([trial(), row])
         assert store.done() == set()
     assert len(read_trials(tmp_path)) == 0
-
-
-def test_trials_csv_does_not_depend_on_the_order_of_the_work(tmp_path):
-    rows = [trial(trial=index, accuracy=50 + index / 3) for index in range(5)]
-    for name, order in (("a", rows), ("b", rows[::-1])):
-        with TrialStore(tmp_path / name, RUN) as store:
-            for row in order:
-                store.append([row])
-    assert (tmp_path / "a" / "trials.csv").read_bytes() == (
-        tmp_path / "b" / "trials.csv"
-    ).read_bytes()
 
 
 @pytest.mark.parametrize("begin", ["new", "resumed", "alone", "fresh"])
@@ -363,13 +344,6 @@ def test_fresh_deletes_our_files_only(tmp_path):
     assert run_of(tmp_path)["earlier_sessions"] == []
 
 
-def test_a_run_killed_before_its_first_file_can_be_resumed(tmp_path):
-    left = tmp_path / ".0123456789abcdef.tmp"
-    left.write_text('{"proto')
-    fill(tmp_path)
-    assert len(read_trials(tmp_path)) == 3
-
-
 def test_run_json_tells_what_made_the_results(tmp_path):
     with pytest.raises(KeyboardInterrupt), TrialStore(tmp_path, RUN):
         raise KeyboardInterrupt
@@ -415,25 +389,3 @@ def test_a_full_disk_costs_nothing_that_was_there(tmp_path, monkeypatch):
     assert len(read_trials(tmp_path)) == 1
     fill(tmp_path)
     assert len(read_trials(tmp_path)) == 3
-
-
-def test_write_atomic_replaces_the_whole_file(tmp_path):
-    write_atomic(tmp_path / "a", "long old text")
-    write_atomic(tmp_path / "a", "π")
-    assert (tmp_path / "a").read_bytes() == "π".encode()
-    write_atomic(tmp_path / "a", b"\x00")
-    assert (tmp_path / "a").read_bytes() == b"\x00"
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-def test_write_atomic_keeps_the_old_file_on_failure(tmp_path, monkeypatch):
-    write_atomic(tmp_path / "a", "old")
-
-    def fail(fd):
-        raise OSError(errno.ENOSPC, "full")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="full"):
-        write_atomic(tmp_path / "a", "new")
-    assert (tmp_path / "a").read_text() == "old"
-    assert os.listdir(tmp_path) == ["a"]

@@ -1,6 +1,7 @@
 """Ratios from classifiers: the odds identity, J, calibration, the stack, and their use."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_info
 
 from pu_shift import Condition, DensityRatioClassifier, zero_one_scorer
 from pu_shift.files.models import ModelFileError, load_model, save_model
@@ -264,6 +266,15 @@ def test_any_classifier_is_a_ratio(estimator):
     bayes = np.mean((posterior(X, 0.7) > 0.5) == (y > 0))
     assert classifier.score(X, y) > bayes - 0.05
     assert classifier.predict_ratio(X).max() < 2.0 / PRIOR
+
+
+def test_jobs_leave_limits_of_threads_and_filters_of_warnings_as_they_were():
+    def settings():
+        return [pool["num_threads"] for pool in threadpool_info()], list(warnings.filters)
+
+    before = settings()
+    DensityRatioClassifier(PRIOR, n_jobs=3).fit_pu(X_P, X_U)
+    assert settings() == before
 
 
 def test_weights_of_rows_are_rows_repeated():
