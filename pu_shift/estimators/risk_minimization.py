@@ -280,7 +280,7 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
     def _keep(self, fitted: Fitted, condition: Condition, scales: tuple[Any, Any]) -> None:
         """Keep a result of training, or the constant in its place."""
         shift = _as_shift(condition)
-        self.model_, self.width_, self.lam_, scores, _ = fitted
+        self.model_, self.width_, self.lam_, scores, *_ = fitted
         self.slope_, self.fallback_ = np.nan, False
         if not get_loss(self.loss).is_proper:
             self._slope = PlattSlope(scores, shift)
