@@ -35,6 +35,14 @@ def split_steps(estimator: Any) -> tuple[Any, Any]:
     return (estimator[:-1] if len(estimator) > 1 else None), estimator[-1]
 
 
+def split_first(estimator: Any) -> tuple[Any, Any]:
+    """Return the first step of a pipeline and the rest; of another estimator itself and None."""
+    if not isinstance(estimator, Pipeline):
+        return estimator, None
+    rest = estimator[1:]
+    return estimator[0], (rest[0] if len(rest) == 1 else rest)
+
+
 def last_step(estimator: Any) -> Any:
     """Return the last step of a pipeline; another estimator is returned as it is."""
     return split_steps(estimator)[1]

@@ -74,27 +74,6 @@ def test_with_cupy_but_no_usable_device(monkeypatch, cupy, message):
     assert "--gpu" not in raised.value.problem
 
 
-def test_a_number_too_high_is_no_lack_of_gpus(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(lambda: 1))
-    with pytest.raises(device.DeviceError, match=r"\Agpu 2 does not exist, this machine has 1: "):
-        device.get_device(2)
-    with pytest.raises(device.DeviceError) as raised:
-        device.get_device(2)
-    assert not isinstance(raised.value, device.NoGPUError)
-
-
-def test_the_reason_is_the_first_cause(monkeypatch):
-    def count():
-        try:
-            raise OSError("libcuda.so.1: cannot open shared object file")
-        except OSError as error:
-            raise ImportError("=====\nFailed\n=====") from error
-
-    monkeypatch.setitem(sys.modules, "cupy", fake_cupy(count))
-    with pytest.raises(device.DeviceError, match=r"\(libcuda.so.1: cannot open shared object file"):
-        device.get_device(0)
-
-
 def test_with_a_usable_device(monkeypatch):
     cupy = fake_cupy(lambda: 2)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
@@ -110,22 +89,6 @@ def test_array_namespace():
         device.array_namespace(np.zeros(1), strict)
 
 
-@pytest.mark.parametrize("values", [[1.0, 2.0], np.array([3]), np.float32(4.0), [True], 5])
-def test_beside(values):
-    for array in (np.zeros(2), array_api_strict.zeros(2)):
-        moved = device.beside(values, array)
-        assert device.array_namespace(moved) is device.array_namespace(array)
-        np.testing.assert_array_equal(device.to_numpy(moved), values)
-        assert device.to_numpy(moved).dtype == np.asarray(values).dtype
-        assert device.beside(moved, array) is moved
-    assert device.beside(values, np.zeros(2), np.float32).dtype == np.float32
-
-
-def test_beside_brings_nothing_back():
-    with pytest.raises(ValueError, match="one array module"):
-        device.beside(array_api_strict.zeros(2), np.zeros(2))
-
-
 def test_on_device():
     rows = np.zeros((2, 1))
     assert device.on_device("x", rows, device.get_device()) is rows
@@ -134,13 +97,6 @@ def test_on_device():
         device.on_device("x", rows, elsewhere)
     with pytest.raises(ValueError, match="x must be on the model's device @numpy"):
         device.on_device("x", [[1.0]], device.get_device())
-
-
-def test_to_numpy(monkeypatch):
-    np.testing.assert_array_equal(device.to_numpy(array_api_strict.asarray([1.0, 2.0])), [1, 2])
-    on_device = types.SimpleNamespace(get=lambda: np.array([3.0]))
-    monkeypatch.setattr(device.array_api_compat, "is_cupy_array", lambda array: True)
-    np.testing.assert_array_equal(device.to_numpy(on_device), [3.0])
 
 
 def blas_threads():

@@ -77,10 +77,3 @@ def test_verify_tells_good_from_bad(run):
     assert status == 1
     assert out.startswith("BAD  tiny")
     assert path.exists()
-
-
-@pytest.mark.parametrize("arguments", [[], ["iris"], ["--offline"], ["--what"]])
-def test_a_wrong_command_line_gives_status_2(run, arguments):
-    status, out = run(*arguments)
-    assert status == 2
-    assert "error:" in out

@@ -92,13 +92,6 @@ def test_gradient(kind, loss, stacked, dtype):
     )
 
 
-def test_a_second_derivative_is_refused():
-    scores_p, scores_u = (chainer.Variable(scores(5, None, seed)) for seed in (2, 3))
-    risk = risks.pu_shift_risk(scores_p, scores_u, CONDITION)
-    with pytest.raises(RuntimeError, match="a first derivative only"):
-        risk.backward(enable_double_backprop=True)
-
-
 def test_zero_weight_leaves_rows_out():
     g_p, g_u = scores(8, 2, 0), scores(9, 2, 1)
     weights_p = np.ones((8, 2))
@@ -153,15 +146,6 @@ def test_combined_risk_is_proportional_to_the_unified_ones(prior, test_prior, al
     assert combined == pytest.approx(asym, rel=1e-6, abs=1e-9)
 
 
-@given(unit)
-def test_no_shift_and_no_cost_is_ordinary_pu(prior):
-    g_p, g_u = scores(7), scores(11, seed=1)
-    condition = Condition(prior)
-    ordinary = float(risks.pu_risk(g_p, g_u, condition).array)
-    assert float(risks.pu_shift_risk(g_p, g_u, condition).array) == pytest.approx(ordinary)
-    assert 2 * float(risks.pu_asym_risk(g_p, g_u, condition).array) == pytest.approx(ordinary)
-
-
 def hessian(condition, X_p, X_u):
     """Hessian of the squared PU-shift-asym risk of a linear model: ℓ″ = ½."""
     prior, a, b = (float(w[0]) for w in risks.risk_weights(condition, "pu-shift-asym"))
@@ -176,20 +160,6 @@ def test_theorems_6_and_8_convexity(prior, test_prior, alpha, seed):
     smallest = np.linalg.eigvalsh(hessian(condition, X_p, X_u)).min()
     if condition.is_convex:
         assert smallest >= -1e-12
-
-
-def test_the_hessian_is_that_of_the_risk():
-    rng = np.random.default_rng(0)
-    X_p, X_u, w = rng.normal(size=(4, 3)), rng.normal(size=(5, 3)), rng.normal(size=3)
-    H, step, eye = hessian(CONDITION, X_p, X_u), 1e-3, np.eye(3)
-
-    def risk(w):
-        return float(risks.evaluate_risk(X_p @ w, X_u @ w, CONDITION))
-
-    for i in range(3):
-        e = step * eye[i]
-        second = (risk(w + e) - 2 * risk(w) + risk(w - e)) / step**2
-        assert second == pytest.approx(H[i, i], rel=1e-4)
 
 
 @pytest.mark.parametrize("condition", [Condition(0.7, 0.3), Condition(0.5, alpha=0.9)])
@@ -259,18 +229,6 @@ def test_ascent_back_propagates_minus_gamma_times_the_negative_part(gamma):
         )
 
 
-def test_ascent_step_raises_the_negative_part():
-    g_p, g_u = overfitted()
-
-    def negative(g_p, g_u):
-        value = get_loss("logistic").value
-        return value(-g_u).mean() - CONDITION.prior * value(-g_p).mean()
-
-    a, b = chainer.Variable(g_p), chainer.Variable(g_u)
-    risks.nnpu_risk(a, b, CONDITION, "logistic").backward()
-    assert negative(g_p - 0.1 * a.grad, g_u - 0.1 * b.grad) > negative(g_p, g_u)
-
-
 def test_beta_moves_the_point_where_the_correction_starts():
     g_p, g_u = overfitted()
     value = get_loss("logistic").value
@@ -299,18 +257,14 @@ def test_non_negative_estimators_are_never_negative(seed, prior, test_prior):
     ("change", "message"),
     [
         ({"scores_p": np.zeros(0)}, "scores_p must have at least one row"),
-        ({"scores_u": np.zeros((0,))}, "scores_u must have at least one row"),
-        ({"scores_p": np.zeros((2, 2, 2))}, "scores_p must be a floating"),
         ({"scores_p": np.zeros(3, dtype=int)}, "scores_p must be a floating"),
         ({"scores_u": np.zeros((3, 2))}, "scores_u must have the columns and dtype"),
         ({"scores_u": np.zeros(3, dtype=np.float32)}, "scores_u must have the columns and dtype"),
         ({"condition": 0.3}, "condition must be a Condition"),
-        ({"condition": [0.3]}, "condition must be a Condition"),
         ({"condition": []}, "condition must not be an empty list"),
         ({"condition": [CONDITION] * 2}, "condition must be one or one per model"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"weights_p": np.zeros(3)}, "weights_p must be non-negative and finite"),
-        ({"weights_p": np.array([1.0, -1.0, 1.0])}, "weights_p must be non-negative"),
         ({"weights_u": np.array([1.0, np.nan, 1.0])}, "weights_u must be non-negative"),
         ({"weights_u": np.ones(4)}, "weights_u must have shape"),
         ({"beta": -1.0}, "beta must be a finite number >= 0"),

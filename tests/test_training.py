@@ -10,7 +10,7 @@ from pu_shift import risks
 from pu_shift._chainer import chainer
 from pu_shift._grids import assign_folds, training_weights
 from pu_shift.losses import Loss
-from pu_shift.models import MLP, GaussianKernelModel, LinearModel, score_rows
+from pu_shift.models import MLP, GaussianKernelModel, LinearModel
 from pu_shift.priors import Condition
 from pu_shift.risks import Risk
 from pu_shift.training import AMSGrad, pooled_batches, train
@@ -97,13 +97,13 @@ def test_equals_plain_chainer_one_candidate_at_a_time(loss, correction, n_batche
     keep = [training_weights(assign_folds("X", n, 3, 0), 2) for n in (40, 120)]
     train(
         model, X_P, X_U, Risk(CONDITIONS, loss, correction=correction, gamma=0.7), lam=LAMS,
-        n_steps=30, n_batches=n_batches, learning_rate=0.05, weights_p=keep[0], weights_u=keep[1],
+        n_steps=12, n_batches=n_batches, learning_rate=0.05, weights_p=keep[0], weights_u=keep[1],
         random_state=7,
     )  # fmt: skip
     name = loss if isinstance(loss, str) else loss.name
     for k in range(3):
         expected = plain_chainer(
-            start, k, name, correction, LAMS[k], 30, n_batches, *(part[:, k] > 0 for part in keep)
+            start, k, name, correction, LAMS[k], 12, n_batches, *(part[:, k] > 0 for part in keep)
         )
         found = np.append(model.W.array[:, k], model.b.array[k])
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
@@ -177,14 +177,6 @@ def test_an_epoch_has_every_row_once_in_batches_of_nearly_one_size(n_p, n_u, n_b
             assert (rows[size_p:] >= n_p).all()
 
 
-def test_the_number_of_positives_in_a_batch_varies():
-    batches = pooled_batches(500, 2000, 5, np.random.default_rng(0))
-    sizes = np.array([next(batches)[1] for _ in range(1000)])
-    # Hypergeometric: 500 of 2,500 rows are drawn, of which 500 are positive.
-    assert sizes.mean() == pytest.approx(100.0)
-    assert sizes.std() == pytest.approx((500 * 0.2 * 0.8 * 2000 / 2499) ** 0.5, rel=0.1)
-
-
 @pytest.mark.parametrize("loss", ["squared", "double_hinge"])
 @pytest.mark.parametrize("correction", [None, "max", "ascent"])
 def test_batches_without_rows_that_count_are_harmless(loss, correction):
@@ -197,13 +189,6 @@ def test_batches_without_rows_that_count_are_harmless(loss, correction):
         weights_u=weights_u, n_steps=200, n_batches=40,
     )  # fmt: skip
     assert np.isfinite(model.W.array).all()
-    assert (model.W.array != 0).all()
-
-
-def test_nothing_is_recorded_when_no_step_is_asked_for():
-    model = LinearModel(3, 3, dtype=np.float64)
-    result = train(model, X_P, X_U, Risk(CONDITIONS), n_steps=5, record=[])
-    assert (result.steps, result.snapshots, result.risks.size) == ((), [], 0)
     assert (model.W.array != 0).all()
 
 
@@ -332,38 +317,8 @@ def test_the_bias_does_not_decay():
     assert np.abs(model.W.array).max() < 0.01 < 0.1 < abs(model.b.array[0])
 
 
-def test_mini_batches_depend_on_the_seed_alone():
-    X_p, X_u = data(np.float32)
-
-    def run(seed):
-        model = LinearModel(3)
-        train(model, X_p, X_u, Risk(CONDITIONS[0]), n_steps=25, n_batches=5, random_state=seed)
-        return model.W.array.copy()
-
-    np.random.seed(0)  # noqa: NPY002  (the global generator must not matter)
-    first = run(1)
-    np.random.seed(99)  # noqa: NPY002
-    np.testing.assert_array_equal(first, run(1))
-    assert not np.array_equal(first, run(2))
-
-
-def test_a_diverging_training_is_reported():
-    large = Condition(0.7, 0.1)  # not convex: the squared risk has no minimum
-    with pytest.raises(ValueError, match="^rows must be scaled, or learning_rate lowered"):
-        train(
-            LinearModel(3), *(1e18 * X.astype("f") for X in (X_P, X_U)), Risk(large), n_steps=50,
-            learning_rate=10.0,
-        )  # fmt: skip
-
-
 class TestNetworks:
     P, U = (X.astype(np.float32) for X in pu_samples(100, 400, 0.3, d=3))
-
-    def test_scores_do_not_depend_on_the_other_rows(self):
-        model = MLP(3, 5, 2)
-        train(model, self.P, self.U, Risk(Condition(0.3, 0.5)), n_steps=20, n_batches=4)
-        together = score_rows(model, self.U)
-        np.testing.assert_allclose(score_rows(model, self.U[7:8]), together[7:8], rtol=1e-5)
 
     def test_the_correction_keeps_a_large_network_from_a_negative_risk(self):
         condition = Condition(0.3, 0.5)

@@ -14,35 +14,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import errno
-import io
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pu_shift import data
-from pu_shift.data import registry
-from pu_shift.paper import runner
-from pu_shift.paper.scripts import table_main
 from pu_shift.paper.store import StoreError
-from tests import stand_ins
-from tests.paper.engine import FAST, SLOW, Cluster, rows, start, wait_for, write_table
+from tests.paper.engine import SLOW, Cluster, rows, start, wait_for, write_table
 
 METHODS = ("p/u uLSIF", "Sq-Lin")
 
@@ -73,27 +63,19 @@ class Bench:
         self.count += 1
         return self.folder / f"run{self.count}"
 
-    def start(self, out: Path, *more: object, path: str = "", **popen: object) -> subprocess.Popen:
+    def start(self, out: Path, *more: object, **popen: object) -> subprocess.Popen:
         """Start the run into a folder, in a session of its own."""
         command = (*self.options, *more, "--out", out)
         # To a file: workers that outlive their parent would keep a pipe open.
         log = open(self.folder / "stderr", "w+", encoding="utf-8")  # noqa: SIM115
         os.unlink(log.name)
-        with mock.patch.dict(os.environ, popen.pop("env", {})):
-            process = start("table1.py", *command, path=path, stderr=log, **popen)
+        process = start("table1.py", *command, stderr=log, **popen)
         process.log = log
         return process
 
     def moment(self) -> float:
         """Return some moment of a run, in seconds from its start."""
         return float(self.rng.uniform(0.0, self.seconds))
-
-    def half(self) -> Path:
-        """Return a folder of a run that was stopped in its middle."""
-        out = Path(shutil.copytree(self.whole, self.new_folder()))
-        for path in sorted((out / "sets").iterdir())[::2]:
-            path.unlink()
-        return out
 
     def lost(self, out: Path, before: set[tuple] | None = None) -> str:
         """Say what is wrong with the trials of a folder, if anything.
@@ -109,9 +91,9 @@ class Bench:
         least = self.truth if before is None else before
         return f"{out.name}: a trial is lost" if least - found else ""
 
-    def resumed(self, out: Path, **popen: object) -> str:
+    def resumed(self, out: Path) -> str:
         """Run what is missing undisturbed; say what is wrong with the result."""
-        status, errors = ended(self.start(out, **popen))
+        status, errors = ended(self.start(out))
         return errors or (f"status {status}" if status else "") or self.lost(out)
 
 
@@ -186,117 +168,6 @@ def full_disks(bench: Bench, count: int) -> Tries:
         yield problem or bench.resumed(out)
 
 
-def obey_permissions() -> None:
-    """Take from root what lets it read and write where nobody may, for the next program."""
-    drop_from_bounding_set, override, read_search = 24, 1, 2
-    libc = ctypes.CDLL(None)
-    for capability in (override, read_search):
-        libc.prctl(drop_from_bounding_set, capability, 0, 0, 0)
-
-
-def read_only(bench: Bench, count: int) -> Tries:
-    """Take away the right to write a file or a folder, or to read one, give it back, resume."""
-    for number in range(count):
-        out = bench.half()
-        before = finished(out)
-        what, mode = (
-            (out, 0o555),
-            (out / "sets", 0o555),
-            (bench.protocol, 0o000),
-            (next((out / "sets").iterdir()), 0o000),
-            (out / "run.json", 0o000),
-        )[number % 5]
-        what.chmod(mode)
-        status, errors = ended(bench.start(out, preexec_fn=obey_permissions))
-        problem = not_one_line(status, errors, os.strerror(errno.EACCES))
-        what.chmod(0o755 if what.is_dir() else 0o644)
-        yield problem or bench.lost(out, before) or bench.resumed(out)
-        shutil.rmtree(out)
-
-
-def damage(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change some bytes of a content: one, several, a block; or cut, insert, delete some."""
-    damaged = bytearray(content)
-    place = int(rng.integers(len(damaged)))
-    length = int(rng.integers(1, 64))
-    kind = int(rng.integers(6))
-    if kind == 0:
-        damaged[place] ^= 1 << int(rng.integers(8))
-    elif kind == 1:  # a digit for a digit, the hardest to see
-        digits = [i for i, byte in enumerate(content) if chr(byte).isdigit()] or [place]
-        place = digits[int(rng.integers(len(digits)))]
-        damaged[place] = ord("0") + (damaged[place] - ord("0") + int(rng.integers(1, 10))) % 10
-    elif kind == 2:
-        damaged[place : place + length] = rng.bytes(len(damaged[place : place + length]))
-    elif kind == 3:
-        damaged[place : place + 4096] = bytes(len(damaged[place : place + 4096]))
-    elif kind == 4:
-        del damaged[place : place + length]
-    else:
-        damaged[place:place] = rng.bytes(length)
-    return bytes(damaged)
-
-
-@contextlib.contextmanager
-def own_data(folder: Path) -> Iterator[Path]:
-    """Let this process know made-up banana and cod-rna files as the real ones; yield their folder.
-
-    They are plain text: the checks of a compression would find any damage.
-    """
-    raw = folder / "raw"
-    raw.mkdir()
-    own = {"PU_SHIFT_DATA": "", "PU_SHIFT_CACHE": str(raw), "PU_SHIFT_FETCH": "off"}
-    with mock.patch.dict(os.environ, own), contextlib.ExitStack() as stack:
-        specs = []
-        for name, write in stand_ins.WRITERS.items():
-            write(raw)
-            (copy,) = data.copies(name)
-            # As for the real files, other values are refused in one and reported in the other.
-            layout = replace(copy.layout, exact=name == "banana")
-            content = copy.parse().content
-            specs.append(replace(copy.spec, layouts=(layout,), content=content))
-        stack.enter_context(mock.patch.object(registry, "_SPECS", tuple(specs)))
-        yield raw
-    runner.open_dataset.cache_clear()
-    shutil.rmtree(raw)
-
-
-def run_here(bench: Bench, out: Path, dataset: str, *more: object) -> tuple[int, str]:
-    """Run a small table in this process; return its status and standard error."""
-    small = bench.folder / "small.json"
-    small.write_text(json.dumps(FAST), encoding="utf-8")
-    command = ["--protocol", small, "--datasets", dataset, "--methods", "p/u uLSIF"]
-    command += ["--trials", 2, "--jobs", 1, "--quiet", "--out", out, *more]
-    runner.open_dataset.cache_clear()
-    errors = io.StringIO()
-    # The handler of last resort writes to the standard error of the moment.
-    with contextlib.redirect_stderr(errors):
-        status = table_main(1, list(map(str, command)))
-    return status, errors.getvalue().strip()
-
-
-def corrupt_trials(bench: Bench, count: int) -> Tries:
-    """Change bytes of the files of trials; a run must refuse one, and compute what is deleted."""
-    out = bench.new_folder()
-    run_here(bench, out, str(bench.rows))
-    truth = finished(out)
-    files = {path: path.read_bytes() for path in (out / "sets").iterdir()}
-    for number in range(count):
-        path = sorted(files)[number % len(files)]
-        path.write_bytes(damage(files[path], bench.rng))
-        problem = ""
-        with contextlib.suppress(StoreError):
-            problem = "a changed number was read" if finished(out) != truth else ""
-        status, errors = run_here(bench, out, str(bench.rows))
-        if status and not problem:  # do what the line says
-            problem = not_one_line(status, errors, f"{path.name} was changed")
-            path.unlink()
-            status, errors = run_here(bench, out, str(bench.rows))
-        yield problem or errors or ("" if finished(out) == truth else "the trials differ")
-        for other, content in files.items():
-            other.write_bytes(content)
-
-
 def signals(bench: Bench, count: int) -> Tries:
     """Send SIGTERM to a run at work, or SIGHUP or SIGINT to its whole group, and resume."""
     for number in range(count):
@@ -324,75 +195,6 @@ def signals(bench: Bench, count: int) -> Tries:
         if list(out.rglob("*.tmp")):
             problem = problem or "a temporary file is left"
         yield problem or bench.lost(out, finished(out)) or bench.resumed(out)
-
-
-def unwritable_outputs(bench: Bench, count: int) -> Tries:
-    """Let nobody take what a run prints: a full device, a closed output, a reader that has gone."""
-    loud = [option for option in bench.options if option != "--quiet"]
-    for number in range(count):
-        out = bench.new_folder()
-        read, write = os.pipe()
-        os.close(read)
-        full = os.open("/dev/full", os.O_WRONLY)
-        stdout, close, expected = (
-            (full, None, 74),
-            (None, lambda: os.close(1), 74),
-            (write, None, 141),
-        )[number % 3]
-        with mock.patch.object(bench, "options", loud):
-            process = bench.start(out, stdout=stdout, preexec_fn=close)
-        os.close(write)
-        os.close(full)
-        status, errors = ended(process)
-        good = status == expected and "Traceback" not in errors
-        yield bench.lost(out) if good else f"status {status}, expected {expected}: {errors}"
-
-
-def corrupt_caches(bench: Bench, count: int) -> Tries:
-    """Change bytes of the cached arrays or their seal; no number may change."""
-    with own_data(bench.folder) as raw:
-        run_here(bench, bench.folder / "cached", "banana")
-        truth = finished(bench.folder / "cached")
-        files = {path: path.read_bytes() for path in (raw / "cache").iterdir()}
-        for number in range(count):
-            target = sorted(files)[number % len(files)]
-            target.write_bytes(damage(files[target], bench.rng))
-            out = bench.new_folder()
-            status, errors = run_here(bench, out, "banana")
-            said = (
-                not errors or errors == "banana: the cached arrays were damaged and are made anew"
-            )
-            problem = "" if status == 0 and said else f"status {status}: {errors}"
-            yield problem or ("" if finished(out) == truth else "the trials differ")
-            shutil.rmtree(out)
-
-
-def corrupt_data(bench: Bench, count: int) -> Tries:
-    """Change bytes of the raw data; what is not refused must be the same or be reported."""
-    with own_data(bench.folder) as raw:
-        names = {"banana": raw / "banana.dat", "cod-rna": raw / "cod-rna"}
-        contents = {name: path.read_bytes() for name, path in names.items()}
-        truths = {}
-        for name in names:
-            run_here(bench, bench.folder / f"raw-{name}", name)
-            truths[name] = finished(bench.folder / f"raw-{name}")
-        for number in range(count):
-            name = "cod-rna" if number % 4 == 3 else "banana"
-            names[name].write_bytes(damage(contents[name], bench.rng))
-            out = bench.new_folder()
-            status, errors = run_here(bench, out, name)
-            if status:
-                # A line to report the file and one to end with.
-                problem = not_one_line(status, errors.splitlines()[-1], f"{name} is not here")
-            elif errors:
-                known = "its values are not those of the reference results"
-                problem = "" if known in errors and "\n" not in errors else errors
-            else:
-                problem = "" if finished(out) == truths[name] else "the trials differ silently"
-            yield problem
-            shutil.rmtree(out, ignore_errors=True)
-            names[name].write_bytes(contents[name])
-            names[name].with_name(f"{names[name].name}.bad").unlink(missing_ok=True)
 
 
 def dask_workers(bench: Bench, count: int) -> Tries:
@@ -427,31 +229,13 @@ def dask_schedulers(bench: Bench, count: int) -> Tries:
         yield problem or bench.lost(out, finished(out)) or bench.resumed(out)
 
 
-def two_at_once(bench: Bench, count: int) -> Tries:
-    """Start two equal runs into one folder; both end well, and the trials are there once."""
-    for _ in range(count):
-        out = bench.new_folder()
-        first = bench.start(out)
-        time.sleep(bench.moment() * float(bench.rng.integers(2)))
-        second = bench.start(out)
-        ends = [ended(first), ended(second)]
-        problem = "" if ends == [(0, "")] * 2 else f"the runs ended with {ends}"
-        yield problem or bench.lost(out)
-
-
 # Title, how often at most, how often in the short form.
 KINDS = {
     kills: ("kill -9 at a random moment, resume", 50, 1),
     signals: ("SIGTERM, SIGHUP, SIGINT, resume", 12, 1),
     full_disks: ("writes that fail, resume with room", 10, 1),
-    read_only: ("read-only or unreadable, resume", 5, 1),
-    unwritable_outputs: ("output that cannot be written", 3, 1),
-    corrupt_trials: ("changed bytes in trials", 200, 12),
-    corrupt_caches: ("changed bytes in the data cache", 200, 12),
-    corrupt_data: ("changed bytes in the raw data", 200, 8),
     dask_workers: ("Dask worker killed", 5, 1),
     dask_schedulers: ("Dask scheduler killed, resume", 3, 1),
-    two_at_once: ("two runs into one folder", 5, 1),
 }
 
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
-from sklearn.pipeline import Pipeline
+import numpy as np
 
-from pu_shift._checks import distinct
-from pu_shift.cli.common import CommandError, add_data, share, stage
+from pu_shift._checks import distinct, shown
+from pu_shift._sklearn import last_step, split_first
+from pu_shift.cli.common import CommandError, add_data, add_format, share, stage
 from pu_shift.estimation.test_prior import estimate_from_sums
 from pu_shift.estimators import DensityRatioClassifier
+from pu_shift.files.columns import split_names
 from pu_shift.files.models import load_model
 from pu_shift.files.parquet import ParquetTable, is_parquet
 from pu_shift.files.predictions import sums_of_rows
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import Block, CellError, read_blocks
+from pu_shift.files.tables import Block, column_names, read_blocks
+
+# A warning says so if more of a column's values are new.
+WARN_SHARE = 0.05
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +38,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="another test prior, or 'estimate': the one of the rows of this file, which is then "
         "read twice (method ratio only)",
     )
+    add_format(parser)
     parser.add_argument(
         "--keep",
         metavar="COLUMN",
@@ -45,53 +52,74 @@ def _number_or_estimate(text: str) -> float | str:
     return text if text == "estimate" else share(text)
 
 
-class OpenedModel(NamedTuple):
-    """A model, its classifier, and rows that it is for.
+@dataclass
+class OpenedModel:
+    """A model and rows that it is for.
 
-    ``blocks`` begins to read the rows. ``columns`` are the features, those to keep, and whether
-    features may be categories or missing; they are those of the table, if it is Parquet.
+    ``blocks`` begins to read the rows, in the numbers that ``estimator`` takes: what the model
+    makes of a table's columns is done by then. ``columns`` are the features, those to keep, and
+    how they become numbers; they are those of the table, if it is Parquet.
     """
 
     estimator: Any
     classifier: Any
-    blocks: Callable[[], Iterator[Block]]
-    columns: tuple[list[str], list[str], bool]
-    table: ParquetTable | None = None
+    read: Callable[[], Iterator[Block]]
+    columns: tuple[list[Any], list[str], TablePreparation]
+    table: Any = None
+    reported: bool = False
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows; at the end, report once what the fit had not seen of them."""
+        n_rows, unseen = 0, np.zeros((len(self.columns[2].columns_), 2), dtype=np.int64)
+        for block in self.read():
+            n_rows += len(block.rows)
+            unseen = unseen + block.unseen
+            yield block
+        self.report(unseen, n_rows)
+
+    def report(self, unseen: np.ndarray, n_rows: int) -> None:
+        """Say what the fit had not seen, with a warning where it is much."""
+        if self.reported:
+            return
+        self.reported = True
+        names, _, preparation = self.columns
+        for name, column, (new, missing) in zip(names, preparation.columns_, unseen.tolist()):
+            outside = "outside the dates of" if column.kind == "date" else "unseen in"
+            for count, what in ((new, f"{outside} the fit"), (missing, "missing, none in the fit")):
+                if count:
+                    much = "warning: " if count > WARN_SHARE * n_rows else ""
+                    told = f"{much}column {shown(name)}: {count} of {n_rows} values {what}"
+                    print(told, file=sys.stderr)
 
 
 def open_model(options: argparse.Namespace) -> OpenedModel:
     """Open a model and the rows of a file."""
-    distinct("keep", options.keep)
     estimator = load_model(options.model)
-    first, classifier = estimator, estimator
-    if isinstance(estimator, Pipeline):
-        first, classifier = estimator[0], estimator[-1]
+    first, rest = split_first(estimator)
     # The reader finds the columns by these names; scikit-learn would miss them in its rows.
     names = vars(first).pop("feature_names_in_", None)
-    categories = None
-    if isinstance(first, TablePreparation) and names is not None:
-        categories = [name for name, values in zip(names, first.categories_) if values is not None]
-    n_features = first.n_features_in_
-    if is_parquet(options.data):
-        if names is None:
-            raise CommandError(f"{options.model} has no names of features, which Parquet needs")
-        columns = list(names), options.keep, categories is not None
-        table = ParquetTable(options.data)
+    names = None if names is None else names.tolist()
+    if isinstance(first, TablePreparation):
+        preparation, estimator = first, rest
+    else:
+        preparation = TablePreparation.plain(first.n_features_in_)
+    if options.decimal is not None:
+        preparation = preparation.with_decimal(options.decimal)
+    table = ParquetTable(options.data) if is_parquet(options.data) else None
+    if table is not None and names is None:
+        raise CommandError(f"{options.model} has no names of features, which Parquet needs")
+    if any("," in name for name in options.keep) and Path(options.data).suffix != ".npy":
+        present = column_names(options.data, options.encoding)[0] if table is None else table.names
+        options.keep[:] = split_names(options.keep, [present])
+    distinct("keep", options.keep)
+    columns = names or list(range(1, first.n_features_in_ + 1)), options.keep, preparation
+    classifier = last_step(estimator)
+    if table is not None:
         return OpenedModel(estimator, classifier, partial(table.blocks, *columns), columns, table)
     read = partial(
-        read_blocks, options.data, names, n_features, keep=options.keep, categories=categories
+        read_blocks, options.data, names, preparation, keep=options.keep, encoding=options.encoding
     )
-    blocks = read if categories is not None else partial(_strict, read)
-    return OpenedModel(estimator, classifier, blocks, ([], options.keep, categories is not None))
-
-
-def _strict(read: Callable[[], Iterator[Block]]) -> Iterator[Block]:
-    try:
-        yield from read()
-    except CellError as error:
-        raise CommandError(
-            f"{error}; a model that was fitted with --prepare takes categories and missing values"
-        ) from None
+    return OpenedModel(estimator, classifier, read, columns)
 
 
 def change_condition(path: str, classifier: Any, changes: dict[str, float | None]) -> None:
@@ -106,6 +134,10 @@ def change_condition(path: str, classifier: Any, changes: dict[str, float | None
         f"{before.alpha:.3g} alone: fit it again for others, or fit with --method ratio, which "
         "takes any"
     )
+
+
+def _of_prepared(function: Callable[[np.ndarray], Any], prepared: tuple[Any, Any]) -> Any:
+    return function(prepared[0])
 
 
 def find_test_prior(options: argparse.Namespace, model: OpenedModel) -> float | None:
@@ -123,15 +155,13 @@ def find_test_prior(options: argparse.Namespace, model: OpenedModel) -> float | 
             f"--test-prior: {options.model} is of an older release, which kept too little to "
             "estimate it: fit it again"
         )
-    if not (os.path.isfile(options.data) or is_parquet(options.data)):
-        raise CommandError(f"--test-prior: {options.data} is read twice and must be a file")
     with stage("estimating the test prior"):
         function = partial(sums_of_rows, model.estimator)
         if model.table is None:
             sums: Any = sum(function(block.rows) for block in model.blocks())
         else:
-            names, _, categories = model.columns
-            sums = model.table.sums(function, names, categories)
+            names, _, preparation = model.columns
+            sums = model.table.sums(partial(_of_prepared, function), names, preparation)
         found = estimate_from_sums(classifier, sums)
     print(
         f"test prior {found.test_prior:.3f}, {100 * found.level:.3g}% interval {found.low:.3f} to "

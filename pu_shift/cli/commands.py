@@ -12,8 +12,9 @@ from pu_shift._chainer import ChainerMissingError
 from pu_shift._checks import ArgumentError, one_line
 from pu_shift._version import __version__
 from pu_shift.bigdata import ClusterError
-from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce
+from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce, verify
 from pu_shift.device import DeviceError
+from pu_shift.files.pipes import forget_pipes
 from pu_shift.ratios.base import GridEdgeWarning
 
 DESCRIPTION = """\
@@ -50,6 +51,7 @@ COMMANDS: dict[str, Any] = {
     "explore": explore,
     "estimate-prior": estimate_prior,
     "reproduce": reproduce,
+    "verify": verify,
 }
 
 
@@ -72,15 +74,21 @@ def run_command(argv: Sequence[str] | None) -> int:
             warnings.showwarning = show_warning  # type: ignore[assignment]
             return options.run(options)
     except (ValueError, DeviceError, ClusterError, ChainerMissingError, OSError) as error:
-        print(f"error: {_in_own_words(error, options.parser)}", file=sys.stderr)
+        for problem in getattr(error, "problems", [error]):
+            print(f"error: {_in_own_words(problem, options.parser)}", file=sys.stderr)
         return 2
+    finally:
+        forget_pipes()
 
 
 def _in_own_words(message: object, parser: argparse.ArgumentParser) -> str:
     """Return a message in one line; arguments of the library by the names of the options."""
     if isinstance(message, ArgumentError):
         message = ArgumentError(_own_name(message.name, parser), message.rule)
-    return one_line(message)
+    text = one_line(message)
+    for words, option in (("leave it out", "--drop it"), ("decimal=','", "--decimal ,")):
+        text = text.replace(words, option)
+    return text
 
 
 def _own_name(name: str, parser: argparse.ArgumentParser) -> str:

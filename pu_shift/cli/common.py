@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import sys
 import threading
@@ -33,6 +34,26 @@ def add_data(parser: argparse.ArgumentParser, **options: Any) -> None:
         "X_p": "data: the positive rows",
         "X_u": "data: the unlabelled rows",
     }
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a CSV file is written."""
+    parser.add_argument(
+        "--encoding", type=_encoding, default="utf-8", help="of CSV files (default: utf-8)"
+    )
+    parser.add_argument(
+        "--decimal",
+        choices=(",", "."),
+        help="the decimal mark of CSV files (default: a comma where all cells of a column have "
+        "one and the columns are not separated by commas)",
+    )
+
+
+def _encoding(text: str) -> str:
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"must be one that Python knows, got {text!r}") from None
 
 
 def share(text: str) -> float:
@@ -100,6 +121,8 @@ def check_out(out: str, inputs: Sequence[str], folder: bool = False) -> None:
     if not os.access(out if os.path.exists(out) else parent, os.W_OK):
         raise CommandError(f"--out: {out} cannot be written")
     for path in inputs:
+        if path != "-" and not os.path.exists(path):
+            raise CommandError(f"no such file: {path!r}")
         if os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
             raise CommandError(f"--out must be another file than {path}, which is read")
 

@@ -23,8 +23,7 @@ TEXTS = {
     "help": "learn a classifier from a CSV file or Parquet",
     "description": "Learn a classifier from positive and unlabelled rows and save it.",
     "epilog": f"{FILES}\nexamples:\n  pu-shift fit data.csv --label labelled --prior 0.3 "
-    "--out model.npz\n  pu-shift fit data.csv.gz --label labelled --drop id --prepare "
-    "--out model.npz",
+    "--out model.npz\n  pu-shift fit data.csv.gz --label labelled --drop id,name --out model.npz",
 }
 
 
@@ -85,7 +84,11 @@ def run(options: argparse.Namespace) -> int:
         scaler = None if options.no_scale else _fitted_scaler(X_p, X_u)
         with stage("fitting"):
             classifier.fit_pu(*(_scaled(scaler, X) for X in (X_p, X_u)))
-    steps = {"prepare": preparation, "scale": scaler, "classify": classifier}
+    steps = {
+        "prepare": preparation if options.prepare else None,
+        "scale": scaler,
+        "classify": classifier,
+    }
     used = [(name, step) for name, step in steps.items() if step is not None]
     # As scikit-learn does for a data frame.
     used[0][1].feature_names_in_ = names

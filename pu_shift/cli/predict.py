@@ -74,16 +74,22 @@ def run(options: argparse.Namespace) -> int:
 
 def _predict_there(out: str, model: OpenedModel) -> tuple[int, int]:
     """Let the cluster classify the partitions of a table, into files of a folder."""
-    names, keep, categories = model.columns
+    names, keep, preparation = model.columns
     table: Any = model.table
-    frame, check = table.frame(names, keep, categories), partial(parquet.to_matrix, names=names)
+    read = partial(parquet.prepared, preparation, names)
     predict = partial(predict_rows, model.estimator)
     with (
         stage("predicting"),
-        table.naming_the_file(names, partial(check, categories=categories)),
+        table.naming_the_file(names, read),
         replacing_folder(out) as folder,
     ):
-        return parquet.write_predictions(folder, frame, predict, model.columns)
+        found = parquet.write_predictions(folder, table.frame(names, keep), predict, model.columns)
+        model.report(table.sums(_unseen, names, preparation), found[0])
+        return found
+
+
+def _unseen(prepared: tuple[Any, Any]) -> Any:
+    return prepared[1]
 
 
 def _predict_here(options: argparse.Namespace, model: OpenedModel) -> tuple[int, int]:

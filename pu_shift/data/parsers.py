@@ -15,6 +15,7 @@ import numpy as np
 
 from pu_shift._checks import one_line
 from pu_shift.data.dataset import DataError, show
+from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import Table, is_number
 from pu_shift.files.unpacking import decompressed, may_unpack, reading
 
@@ -113,7 +114,7 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     has_preamble = content.startswith((b"@", b"%"))
     if has_preamble:
-        preamble, *rest = re.split(rb"(?im)^@data[^\n]*\n", content, maxsplit=1)
+        preamble, *rest = re.split(rb"(?im)^@data\b[^\n]*\n", content, maxsplit=1)
         content = re.sub(rb"(?m)^[ \t]*%[^\n]*\n?", b"", (rest or [content])[0]).lstrip()
         if not rest or content.startswith(b"@"):
             raise DataError("has a KEEL or ARFF header but no @data line")
@@ -133,9 +134,13 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     if header:
         table.names()
     features = [place for place in range(len(table.first)) if place != column]
-    rows, labels = [], []
+    names = [table.first[place] if header else place + 1 for place in features]
+    preparation = TablePreparation.plain(names, missing=True)
+    rows: list[np.ndarray] = []
+    labels: list[str] = []
     with np.errstate(over="ignore"):  # the caller rejects what is not finite
-        for numbers, (texts,) in table.chunks(features, [column]):
+        for frame, (texts,) in table.chunks(features, keep=[column]):
+            numbers, _ = preparation.convert(frame, len(labels))
             rows.append(numbers.astype(np.float32))
             labels.extend(texts)
     if not rows:

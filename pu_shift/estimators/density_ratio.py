@@ -370,8 +370,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
 
     def _bounded(self, ratio: np.ndarray, prior: float) -> np.ndarray:
         """Move calibrated ratios within their bounds; others are used as published."""
-        margin = getattr(self.ratio_, "margin", 0.0)
-        return within_bounds(ratio, prior, self.direction, margin)
+        return within_bounds(ratio, prior, self.direction, getattr(self.ratio_, "margin", 0.0))
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
         ratio, prior = self._ratio_in_use(X), self.condition.prior
@@ -438,8 +437,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             raise ArgumentError("alpha", "must be one number where X is a Dask collection")
         posterior = self.predict_proba(X)[:, 1]
         if alpha.shape != posterior.shape:
-            message = f"or costs must have a value for each of {len(posterior)} rows"
-            raise ArgumentError("alpha", message)
+            raise ArgumentError("alpha", f"or costs must be of {len(posterior)} rows")
         return self.classes_[(posterior > alpha).astype(int)]
 
     def predict_many(

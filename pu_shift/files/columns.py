@@ -1,13 +1,18 @@
-"""Names of the columns of a table: those that are asked for, and those that are not there."""
+"""Columns of a table by their names: those that are not there, and the one of the labels."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from itertools import chain
+from typing import Any
+
+import numpy as np
 
 from pu_shift._checks import ArgumentError, shown
+from pu_shift._labels import is_missing, label_problem, positive_label
 from pu_shift.files.unpacking import DataError
 
 
@@ -54,3 +59,39 @@ def check_names(names: Sequence[str]) -> None:
     twice = [shown(name) for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(f"has more than one column named {', '.join(twice)}")
+
+
+def label_test(
+    label: str, values: Sequence[Any], positive: str | None = None
+) -> Callable[[Any], np.ndarray]:
+    """Return a function of labels that tells the positives, if its different values let it.
+
+    ``positive`` is the label of the positives, all others being those of unlabelled rows.
+    """
+    distinct = list(dict.fromkeys(map(_plain, values)))
+    present = [value for value in distinct if value is not None]
+    missing = None in distinct
+    found = positive_label(present, missing) if positive is None else _plain(positive)
+    if found is None or found not in present:
+        cure = "--positive names that of the positives"
+        if positive is not None:
+            cure = f"none is {shown(positive)}, which --positive names"
+        problem = label_problem(present, missing, cure)
+        raise ArgumentError("label", f": column {shown(label)} {problem}")
+    if len(distinct) < 2:
+        raise ArgumentError("label", f": column {shown(label)} must label both kinds of rows")
+    return partial(_equal_to, found)
+
+
+def _equal_to(found: Any, labels: Any) -> np.ndarray:
+    return np.array([_plain(value) == found for value in labels], dtype=bool)
+
+
+def _plain(value: Any) -> Any:
+    """Return a label as a number if it is one, None if it is missing."""
+    if is_missing(value):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value).strip()

@@ -10,30 +10,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pu_shift._checks import ArgumentError, one_line, shown
 from pu_shift._seeds import Seed
 from pu_shift.bigdata import cluster_errors, compute, in_memory, on_worker, partitions
-from pu_shift.files.columns import check_drop, check_names, missing_column, split_names
+from pu_shift.files.cells import CellError, check_sizes
+from pu_shift.files.columns import check_drop, check_names, label_test, missing_column, split_names
 from pu_shift.files.preparation import TablePreparation
-from pu_shift.files.tables import Block, CellError, check_finite
+from pu_shift.files.tables import Block
 from pu_shift.files.unpacking import DataError, reading
 
 SUFFIXES = (".parquet", ".pq")
 # What the columns of a partition take, at most, unless a row group takes more.
 PARTITION_SIZE = "64MiB"
-
-
-class Samples(NamedTuple):
-    """The features' names, the two samples in numbers, and how they came to be numbers."""
-
-    names: np.ndarray
-    X_p: Any
-    X_u: Any
-    preparation: TablePreparation | None
 
 
 def is_parquet(path: str) -> bool:
@@ -53,7 +45,7 @@ class ParquetTable:
         arrow = pyarrow_or_refuse()
         self.path = path
         if not os.path.exists(path):
-            raise DataError(f"data must be a file or folder, got {one_line(repr(path))}")
+            raise DataError(f"data: no such file: {one_line(repr(path))}")
         with _reading(path):
             # Workers of a cluster may have another working folder.
             dataset = arrow.dataset.dataset(
@@ -67,16 +59,14 @@ class ParquetTable:
         if self.n_rows == 0:
             raise DataError(f"data: {path} has no rows")
 
-    def frame(
-        self, names: Sequence[str], others: Sequence[str] = (), categories: bool = False
-    ) -> Any:
+    def frame(self, names: Sequence[str], others: Sequence[str] = ()) -> Any:
         """Return features and other columns as a Dask data frame, if all files have them."""
         import dask.dataframe as dd
 
         for name in (*names, *others):
             if name not in self.names:
                 raise DataError(f"data: {self.path} {missing_column(name, self.names)}")
-        self._check(names, categories)
+        self._check(names)
         columns = list(dict.fromkeys([*names, *others]))
         with _reading(self.path):
             # Arrow's types keep whole numbers whole where some are missing.
@@ -87,15 +77,14 @@ class ParquetTable:
                 blocksize=PARTITION_SIZE,
             )
 
-    def _check(self, names: Sequence[str], categories: bool) -> None:
-        """Refuse features that hold neither numbers nor categories, or not in every file."""
+    def _check(self, names: Sequence[str]) -> None:
+        """Refuse features that no column of a table can hold, or not in every file."""
         for name in names:
             kind = self.schema.field(name).type
-            if not (_is_number(kind) or (categories and _is_text(kind))):
-                cure = "--prepare takes categories, " if _is_text(kind) and not categories else ""
+            if _family(kind) is None:
                 raise DataError(
                     f"data: {self.path} has {kind} in column {shown(name)}, where there must be "
-                    f"numbers; {cure}--drop leaves a column out"
+                    "numbers, dates or texts; --drop leaves a column out"
                 )
         # Nulls would take the place of what a single file does not have.
         keys = set(self.names) - set.union(*(set(f.physical_schema.names) for f in self.files))
@@ -105,11 +94,17 @@ class ParquetTable:
                     found = missing_column(name, file.physical_schema.names)
                     raise DataError(f"data: {file.path} {found}")
                 kind = file.physical_schema.field(name).type
-                if _is_number(kind) != _is_number(self.schema.field(name).type):
+                if _family(kind) != _family(self.schema.field(name).type):
                     raise DataError(
                         f"data: {file.path} has {kind} in column {shown(name)}, other files have "
                         f"{self.schema.field(name).type}"
                     )
+
+    def labels(self, label: str, positive: str | None) -> Callable[[Any], np.ndarray]:
+        """Return the function that tells which labels are those of positives."""
+        parts = partitions("data", self.frame([], [label]))
+        found = compute(partial(_different, label), [(part,) for part in parts])
+        return label_test(label, [value for values in found for value in values], positive)
 
     @contextmanager
     def naming_the_file(
@@ -136,53 +131,50 @@ class ParquetTable:
             raise
 
     def sums(
-        self, function: Callable[[np.ndarray], Any], names: Sequence[str], categories: bool
+        self, function: Callable[[Any], Any], names: Sequence[str], preparation: TablePreparation
     ) -> Any:
-        """Sum a function of the rows of each partition, computed where the partitions are."""
-        check = partial(to_matrix, names=names, categories=categories)
-        with self.naming_the_file(names, check):
-            parts = partitions("data", self.frame(names, (), categories))
-            return np.sum(
-                compute(partial(_of_rows, function, check), [(p,) for p in parts]), axis=0
-            )
+        """Sum a function of the prepared rows of each partition, computed where they are."""
+        read = partial(prepared, preparation, names)
+        with self.naming_the_file(names, read):
+            parts = partitions("data", self.frame(names))
+            return np.sum(compute(partial(_of_rows, function, read), [(p,) for p in parts]), axis=0)
 
     def blocks(
-        self, names: Sequence[str], keep: Sequence[str], categories: bool
+        self, names: Sequence[str], keep: Sequence[str], preparation: TablePreparation
     ) -> Iterator[Block]:
         """Yield the rows of one partition after the other, with the columns to keep."""
-        done, check = 0, partial(to_matrix, names=names, categories=categories)
-        with self.naming_the_file(names, check):
-            for part in partitions("data", self.frame(names, keep, categories)):
+        done, read = 0, partial(prepared, preparation, names)
+        with self.naming_the_file(names, read):
+            for part in partitions("data", self.frame(names, keep)):
                 (frame,) = compute(_same, [(part,)])
+                if not len(frame):
+                    continue
+                rows, unseen = read(frame)
                 done += len(frame)
                 kept = tuple(frame[name] for name in keep)
-                yield Block(check(frame), done, self.n_rows, kept)
+                yield Block(rows, done, self.n_rows, kept, unseen)
 
 
 def read_samples(
-    paths: Sequence[str], label: str | None, drop: Sequence[str], prepare: bool, seed: Seed
-) -> Samples:
+    paths: Sequence[str], label: str | None, positive: str | None, drop: Sequence[str], seed: Seed
+) -> tuple[Any, Any]:
     """Read P and U, in one Parquet table with a label or in two; at most a sample of each."""
     tables = [ParquetTable(path) for path in paths]
     names = _features(tables, label, drop)
     samples = {}
+    is_positive: Any = None if label is None else tables[0].labels(label, positive)
     for name, table in zip(("X_p", "X_u"), (tables[0], tables[-1])):
-        frame = table.frame(names, [] if label is None else [label], prepare)
+        frame = table.frame(names, [] if label is None else [label])
         if label is not None:
-            select = partial(_labelled, label, name == "X_p")
+            select = partial(_labelled, label, is_positive, name == "X_p")
             frame = frame.map_partitions(on_worker(select), meta=select(frame._meta))
         samples[name] = frame[names]
-    columns, checks = [*names, *([] if label is None else [label])], (label, names, prepare)
-    check = partial(_check_frame, *checks)
-    with tables[0].naming_the_file(columns, check), tables[-1].naming_the_file(columns, check):
-        found = in_memory(samples, seed, partial(_count, prepare))
-    X_p, X_u = (to_matrix(frame, names=names, categories=prepare) for frame in found)
-    preparation = None
-    if prepare:
-        both = np.concatenate([X_p, X_u])
-        preparation = TablePreparation().fit(both, feature_names=names)
-        X_p, X_u = preparation.transform(X_p), preparation.transform(X_u)
-    return Samples(np.array(names, dtype=object), X_p, X_u, preparation)
+    with (
+        tables[0].naming_the_file(names, check_sizes),
+        tables[-1].naming_the_file(names, check_sizes),
+    ):
+        X_p, X_u = in_memory(samples, seed, _count)
+    return X_p, X_u
 
 
 def _features(tables: Sequence[ParquetTable], label: str | None, drop: Sequence[str]) -> list[str]:
@@ -192,8 +184,6 @@ def _features(tables: Sequence[ParquetTable], label: str | None, drop: Sequence[
     check_drop(first.path, drop, label, [table.names for table in tables])
     if label is not None and label not in first.names:
         raise ArgumentError("label", f": {first.path} {missing_column(label, first.names)}")
-    if label is not None and not _is_number(first.schema.field(label).type):
-        raise ArgumentError("label", f": column {label!r} must hold 1 and 0 or -1")
     names = [name for name in first.names if name != label and name not in drop]
     if not names:
         raise DataError(f"data: {first.path} has no column of features")
@@ -203,67 +193,36 @@ def _features(tables: Sequence[ParquetTable], label: str | None, drop: Sequence[
     return names
 
 
-def _labelled(label: str, positive: bool, frame: Any) -> Any:
+def _labelled(label: str, is_positive: Callable[[Any], Any], positive: bool, frame: Any) -> Any:
     """Return the rows that are labelled as positive, or the others."""
-    return frame[_labels(frame, label) == positive]
+    return frame[is_positive(frame[label]) == positive]
 
 
-def _labels(frame: Any, label: str, first: int = 0) -> np.ndarray:
-    """Tell which rows are labelled as positive."""
-    labels = _cells(frame[label])
-    strange = np.flatnonzero(~np.isin(labels, (1.0, 0.0, -1.0)))
-    if len(strange):
-        raise CellError(
-            f"has {labels[strange[0]]:g} in row {first + strange[0] + 1} of the label {label!r}, "
-            "which must be 1 for labelled positives and 0 or -1 for unlabelled rows"
-        )
-    return labels == 1.0
+def _different(label: str, frame: Any) -> list[Any]:
+    return frame[label].astype(object).unique().tolist()
 
 
-def _check_frame(
-    label: str | None, names: Sequence[str], categories: bool, frame: Any, first: int
-) -> None:
-    if label is not None:
-        _labels(frame, label, first)
-    to_matrix(frame, first, names, categories)
+def _count(name: str, columns: Any, number: int, frame: Any) -> int:
+    check_sizes(frame)
+    return len(frame)
 
 
-def _count(categories: bool, name: str, columns: Any, number: int, frame: Any) -> int:
-    return len(to_matrix(frame, 0, list(columns), categories))
-
-
-def to_matrix(
-    frame: Any, first: int = 0, names: Sequence[str] = (), categories: bool = False
-) -> np.ndarray:
-    """Return columns in finite numbers; with categories, as objects where there are texts."""
-    columns = [_cells(frame[name]) for name in names]
-    kind = object if any(column.dtype == object for column in columns) else np.float64
-    rows = np.empty((len(frame), len(names)), dtype=kind)
-    for place, column in enumerate(columns):
-        rows[:, place] = column
-    check_finite(rows, names, first, missing=categories)
-    return rows
-
-
-def _cells(column: Any) -> np.ndarray:
-    """Return a column's numbers, NaN where one is missing; texts as objects."""
-    import pandas as pd
-
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        column = column.astype(column.cat.categories.dtype)
-    number = pd.api.types.is_numeric_dtype(column.dtype)
-    return column.to_numpy(np.float64 if number else object, na_value=np.nan)
+def prepared(
+    preparation: TablePreparation, names: Sequence[str], frame: Any, first: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows in numbers, and what the fit has not seen of them."""
+    return preparation.convert(frame[list(names)], first, names)
 
 
 def write_predictions(
     out: Path,
     frame: Any,
     predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    columns: tuple[Sequence[str], Sequence[str], bool],
+    columns: tuple[Sequence[str], Sequence[str], TablePreparation],
 ) -> tuple[int, int]:
     """Write predictions of a Dask data frame to a folder; count rows and positives.
 
-    ``columns`` are the features, those to keep, and whether features may be categories or missing.
+    ``columns`` are the features, those to keep, and how features become numbers.
     """
     arrow = pyarrow_or_refuse()
     classify = partial(_classified, predict, columns)
@@ -282,15 +241,15 @@ def write_predictions(
 
 def _classified(
     predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    columns: tuple[Sequence[str], Sequence[str], bool],
+    columns: tuple[Sequence[str], Sequence[str], TablePreparation],
     frame: Any,
 ) -> Any:
-    names, keep, categories = columns
+    names, keep, preparation = columns
     kept = frame[list(keep)]
     if len(frame) == 0:
         labels, probability = np.zeros(0, np.int8), np.zeros(0)
     else:
-        labels, probability = predict(to_matrix(frame, 0, names, categories))
+        labels, probability = predict(prepared(preparation, names, frame)[0])
     return kept.assign(label=labels, probability=probability)
 
 
@@ -298,7 +257,7 @@ def _same(frame: Any) -> Any:
     return frame
 
 
-def _of_rows(function: Callable[[np.ndarray], Any], read: Callable[[Any], Any], frame: Any) -> Any:
+def _of_rows(function: Callable[[Any], Any], read: Callable[[Any], Any], frame: Any) -> Any:
     return function(read(frame)) if len(frame) else 0.0
 
 
@@ -330,14 +289,15 @@ def _reading(path: str) -> Iterator[None]:
         raise DataError(f"data: {one_line(path)} cannot be read: {one_line(error)}") from None
 
 
-def _is_number(kind: Any) -> bool:
-    types = pyarrow_or_refuse().types
-    tests = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal
-    return any(test(kind) for test in tests)
-
-
-def _is_text(kind: Any) -> bool:
+def _family(kind: Any) -> str | None:
+    """Return what a column of this type can hold as a feature."""
     types = pyarrow_or_refuse().types
     if types.is_dictionary(kind):
         kind = kind.value_type
-    return types.is_string(kind) or types.is_large_string(kind)
+    families = {
+        "number": (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
+        "date": (types.is_timestamp, types.is_date),
+        "text": (types.is_string, types.is_large_string, types.is_null),
+    }
+    found = (name for name, tests in families.items() if any(test(kind) for test in tests))
+    return next(found, None)

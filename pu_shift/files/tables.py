@@ -6,6 +6,7 @@ many columns it has are bounded.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import os
@@ -19,8 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pu_shift._checks import LARGEST, check_scales, one_line, shown
+from pu_shift._checks import one_line, shown
+from pu_shift._labels import MISSING
 from pu_shift.files.columns import check_names, missing_column
+from pu_shift.files.pipes import opened, shown_path
+from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.unpacking import DataError, decompressed, may_unpack, reading
 
 # Large enough that reading is fast, small beside what a process needs anyway.
@@ -29,23 +33,21 @@ BLOCK_CELLS, BLOCK_BYTES = 655_360, 16 << 20
 MOST_CHUNK_BYTES = 256 << 20
 MAX_COLUMNS, MAX_LINE = 1 << 16, 1 << 22
 
-_MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none")
-_NUMBERS = {"true": 1.0, "false": 0.0, **dict.fromkeys(_MISSING, np.nan)}
 # pandas tells upper from lower case; spellings that it does not know are looked up later.
-_NA_VALUES = sorted({form(text) for text in _MISSING for form in (str, str.upper, str.title)})
-
-
-class CellError(DataError):
-    """A cell that is no number where there has to be one."""
+_NA_VALUES = sorted({form(text) for text in MISSING for form in (str, str.upper, str.title)})
 
 
 class Block(NamedTuple):
-    """Some consecutive rows, and how many bytes of the file's size have been read with them."""
+    """Some consecutive rows, and how many bytes of the file's size have been read with them.
+
+    ``unseen`` counts per column what the fit has not seen, see `TablePreparation.convert`.
+    """
 
     rows: np.ndarray
     position: int
     size: int
-    kept: tuple[list[str], ...] = ()
+    kept: tuple[Any, ...] = ()
+    unseen: Any = 0
 
 
 class Table:
@@ -71,7 +73,7 @@ class Table:
         except csv.Error as error:
             raise DataError(f"is not a table: {one_line(error)}") from None
         except UnicodeDecodeError as error:
-            raise DataError(f"is not text: {one_line(error)}") from None
+            raise not_text(error) from None
         self._other_lines = head[len(self._first_lines) :]
         if len(self.first) > MAX_COLUMNS:
             raise DataError(f"has {len(self.first):,} columns, more than {MAX_COLUMNS:,}")
@@ -97,15 +99,15 @@ class Table:
     def chunks(
         self,
         columns: Sequence[int],
-        texts: Sequence[int] = (),
-        categories: Collection[int] = (),
+        texts: Collection[int] = (),
+        keep: Collection[int] = (),
         chunk_rows: int | None = None,
-    ) -> Iterator[tuple[np.ndarray, tuple[list[str], ...]]]:
-        """Yield rows: numbers of some columns, NaN where one is missing, and texts of others.
+    ) -> Iterator[tuple[Any, tuple[list[str], ...]]]:
+        """Yield data frames of some columns, and texts of others to keep.
 
-        Where `categories` among the columns hold texts, the array has objects: numbers and texts.
+        pandas finds the types of the columns that are not among the texts.
         """
-        width, done = len(self.first), 0
+        width, done, texts = len(self.first), 0, {*texts, *keep}
         # An empty row with a cell more tells pandas of the column that is there in long rows only.
         extra = self.separator.encode() * width + b"\n"
         text = _Text(self._stream, b"".join([extra, *self._first_lines, *self._other_lines]))
@@ -116,34 +118,11 @@ class Table:
                 raise DataError(f"expected {width} columns, found more in row {row}")
             for column in texts:
                 frame[column] = [cell for (cell,) in frame[column]]
-            rows = self._rows(frame, columns, categories, done)
             done += len(frame)
-            yield rows, tuple(frame[column].tolist() for column in texts)
-
-    def _rows(
-        self, frame: Any, columns: Sequence[int], categories: Collection[int], done: int
-    ) -> np.ndarray:
-        """Return columns of a chunk as an array, or say which cell is no number."""
-        chosen = frame[list(columns)]
-        if all(dtype.kind in "biuf" for dtype in chosen.dtypes):
-            return chosen.to_numpy(np.float64)
-        values, wrong = [], []
-        for column in columns:
-            numbers, place = _numbers(frame[column], column in categories)
-            values.append(numbers)
-            if place is not None:
-                wrong.append((place, column))
-        if wrong:
-            place, column = min(wrong, key=lambda found: found[0])
-            raise wrong_cell(done + place + 1, self._names[column], frame[column].iloc[place])
-        mixed = any(part.dtype == object for part in values)
-        rows = np.empty((len(frame), len(values)), dtype=object if mixed else np.float64)
-        for place, part in enumerate(values):
-            rows[:, place] = part
-        return rows
+            yield frame[list(columns)], tuple(frame[column].tolist() for column in keep)
 
     def _frames(
-        self, text: _Text, columns: set[int], texts: Sequence[int], chunk_rows: int | None
+        self, text: _Text, columns: set[int], texts: Collection[int], chunk_rows: int | None
     ) -> Iterator[Any]:
         """Yield chunks as data frames; a column more than there should be tells rows too long."""
         import pandas as pd  # slow to import, and not needed by a user of arrays
@@ -194,7 +173,7 @@ class Table:
                 f"expected {width} columns, found {found[2]} in row {int(found[1]) - 1}"
             ) from None
         except UnicodeDecodeError as error:
-            raise DataError(f"is not text: {one_line(error)}") from None
+            raise not_text(error) from None
 
 
 class _Text(io.RawIOBase):
@@ -251,192 +230,170 @@ def _up_to_second(lines: Iterator[bytes]) -> Iterator[bytes]:
             return
 
 
-def _numbers(column: Any, categories: bool) -> tuple[np.ndarray, int | None]:
-    """Return a column of a data frame in numbers, or texts too, and the place of a bad cell."""
-    if column.dtype.kind in "biuf":
-        return column.to_numpy(np.float64), None
-    cells = column.tolist()
-    values: list[Any] = [_number(cell) for cell in cells]
-    if None not in values:
-        return np.array(values, dtype=np.float64), None
-    if not categories:
-        return np.array([]), values.index(None)
-    mixed = np.empty(len(cells), dtype=object)
-    mixed[:] = [cell.strip() if value is None else value for cell, value in zip(cells, values)]
-    return mixed, None
+def not_text(error: UnicodeDecodeError) -> DataError:
+    """Return the error for a file that is not in UTF-8."""
+    return DataError(f"is not text: {one_line(error)}; --encoding tells another, say latin-1")
 
 
-def _number(cell: Any) -> float | None:
-    text = str(cell).strip().lower()
-    if text in _NUMBERS:
-        return _NUMBERS[text]
-    # Python would take 1_000 for a number.
-    return float(text) if is_number(text) and "_" not in text else None
+class _Recoded(io.RawIOBase):
+    """A stream of text in UTF-8, of one in another encoding."""
+
+    def __init__(self, stream: Any, encoding: str) -> None:
+        self._stream, self._left = stream, b""
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            read = self._stream.read(1 << 16)
+            try:
+                self._left = self._decoder.decode(read, final=not read).encode("utf-8")
+            except UnicodeDecodeError as error:
+                raise not_text(error) from None
+            if not read:
+                break
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
 
 
-def wrong_cell(row: int, column: Any, found: Any) -> DataError:
-    """Return the error for a cell that is no number; the column by its name or from 1."""
-    found = found[:100] if isinstance(found, str) else found
-    if isinstance(found, float) and np.isfinite(found):
-        return DataError(
-            f"has {found:.3g} in row {row} of column {shown(column)}, whose square leaves the "
-            "range of floating-point numbers: divide the column by a power of ten"
-        )
-    hint = ""
-    if isinstance(found, str) and re.fullmatch(r"[-+]?\d*,\d+", found.strip()):
-        hint = " (decimals need a point, not a comma)"
-    return CellError(
-        f"needs a finite number in row {row} of column {shown(column)}, found {shown(found)}{hint}"
-    )
+def column_names(path: str, encoding: str = "utf-8") -> tuple[list[str], str]:
+    """Read the line of column names of a CSV file; return it and the separator."""
+    with _table(path, encoding) as (table, _, names):
+        return names, table.separator
 
 
-def check_finite(
-    rows: np.ndarray, names: Sequence[Any] | None, first: int = 0, missing: bool = False
-) -> None:
-    """Refuse rows with a value that is too large or, unless some may be, missing.
+def read_csv(path: str, names: Sequence[str], encoding: str = "utf-8", texts: bool = False) -> Any:
+    """Read columns of a whole CSV file as a data frame, at least one row of them.
 
-    `first` rows come before them.
+    A column in which there is a cell that pandas takes for no number is read once more, as texts:
+    no cell of it is changed. With `texts` all are.
     """
-    if rows.dtype == object:
-        rows = np.where(np.frompyfunc(lambda cell: isinstance(cell, str), 1, 1)(rows), 0.0, rows)
-        rows = rows.astype(np.float64)
-    # Squares are summed: they have to be finite too.
-    wrong = ~((np.abs(rows) <= LARGEST) | (missing & np.isnan(rows)))
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0].tolist()
-        name = column + 1 if names is None else names[column]
-        raise wrong_cell(first + row + 1, name, float(rows[row, column]))
+    import pandas as pd
+
+    kept: dict[str, list[Any]] = {} if texts else {name: [] for name in names}
+    n_rows = 0
+    for frame in _frames(path, names, encoding, names if texts else ()):
+        n_rows += len(frame)
+        for name in list(kept):
+            if frame[name].dtype.kind in "biuf":
+                kept[name].append(frame[name].to_numpy(np.float64))
+            else:
+                del kept[name]
+    if not n_rows:
+        raise DataError(f"data: {shown_path(path)} has no rows")
+    columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in kept.items()}
+    rest = [name for name in names if name not in kept]
+    if rest:
+        read = pd.concat(list(_frames(path, rest, encoding, rest)), ignore_index=True)
+        columns.update((name, read[name]) for name in rest)
+    return pd.DataFrame({name: columns[name] for name in names})
 
 
-def check_features(
-    path: str, names: Sequence[str], rows: np.ndarray, missing: bool = False
-) -> np.ndarray:
-    """Return the rows of a file if there are features and all are finite, or categories."""
-    with reading(f"data: {one_line(path)}", mark=""):
-        if not names:
-            raise DataError("has no column of features")
-        check_finite(rows, names, missing=missing)
-    if rows.dtype != object:
-        check_scales(np.fmin.reduce(rows), np.fmax.reduce(rows), names)
-    return rows
-
-
-def column_names(path: str) -> list[str]:
-    """Read the line of column names of a CSV file."""
-    with _opened(path) as file:
-        return _header(Table(decompressed(file)))
-
-
-def read_csv(path: str, names: Sequence[str], categories: Collection[str] = ()) -> np.ndarray:
-    """Read columns of a whole CSV file, at least one row of them.
-
-    Where columns in `categories` hold texts, the rows are objects: numbers, and those texts.
-    """
-    with _opened(path) as file:
-        table = Table(decompressed(file))
-        places = {name: place for place, name in enumerate(_header(table))}
-        columns, nominal = ([places[name] for name in group] for group in (names, categories))
-        if not columns:
-            raise DataError("has no column of features")
-        chunks = [rows for rows, _ in table.chunks(columns, categories=nominal)]
-        if not chunks:
-            raise DataError("has no rows")
-        return np.concatenate(chunks)
+def _frames(path: str, names: Sequence[str], encoding: str, texts: Sequence[str]) -> Iterator[Any]:
+    with _table(path, encoding) as (table, _, present):
+        for name in names:
+            if name not in present:
+                raise missing_column(name, present)
+        places = [present.index(name) for name in names]
+        for frame, _ in table.chunks(places, [present.index(name) for name in texts]):
+            yield frame.set_axis(list(names), axis=1)
 
 
 def read_blocks(
     path: str,
     names: Sequence[str] | None,
-    n_features: int,
+    preparation: TablePreparation,
     block_rows: int | None = None,
     keep: Sequence[str] = (),
-    categories: Collection[str] | None = None,
+    encoding: str = "utf-8",
 ) -> Iterator[Block]:
-    """Read the finite features of a file block by block, and the texts of columns to keep.
+    """Read the features of a file block by block, prepared, and the texts of columns to keep.
 
     The file is CSV with the columns `names`, among others, or a ``.npy`` matrix whose
-    columns are the features in this order; without names it must be a matrix. Given the
-    columns that may hold categories, any cell may be missing as well.
+    columns are the features in this order; without names it must be a matrix.
     """
     is_matrix = Path(path).suffix == ".npy"
     if names is None and not is_matrix:
         raise DataError(
-            f"data: {one_line(path)} must be a .npy file, the model's features have no names"
+            f"data: {shown_path(path)} must be a .npy file, the model's features have no names"
         )
     if is_matrix and keep:
-        raise DataError(f"data: {one_line(path)} has no column {shown(keep[0])}, it is a matrix")
+        raise DataError(f"data: {shown_path(path)} has no column {shown(keep[0])}, it is a matrix")
     first = 0
-    with _opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        blocks: Iterator[Any]
-        if is_matrix:
-            blocks = _matrix_blocks(path, file, n_features, block_rows)
-        else:
-            blocks = _csv_blocks(
-                file, () if names is None else list(names), block_rows, keep, categories or ()
-            )
-        for rows, position, *kept in blocks:
-            check_finite(rows, names, first, missing=categories is not None)
-            yield Block(rows, position, size, tuple(kept))
-            first += len(rows)
-        if first == 0:
-            raise DataError("has no rows")
+    if is_matrix:
+        blocks = _matrix_blocks(path, preparation.n_features_in_, block_rows)
+    else:
+        blocks = _csv_blocks(path, names or (), preparation, block_rows, keep, encoding)
+    for rows, position, size, kept in blocks:
+        with reading(f"data: {shown_path(path)}", mark=""):
+            converted, unseen = preparation.convert(rows, first, names)
+        yield Block(converted, position, size, kept, unseen)
+        first += len(rows)
+    if first == 0:
+        raise DataError(f"data: {shown_path(path)} has no rows")
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    if not os.path.isfile(path):
-        raise DataError(f"data must be a file, got {one_line(repr(path))}")
-    with reading(f"data: {one_line(path)}", mark=""), open(path, "rb", buffering=0) as file:
-        yield file
+def _table(path: str, encoding: str) -> Iterator[tuple[Table, Any, list[str]]]:
+    """Open a CSV file; yield the table, the file that is read, and the names of the columns."""
+    with opened(path) as file, reading(f"data: {shown_path(path)}", mark=""):
+        stream: Any = decompressed(file)
+        if codecs.lookup(encoding).name not in ("utf-8", "ascii"):
+            stream = io.BufferedReader(_Recoded(stream, encoding), 1 << 18)
+        table = Table(stream)
+        if all(is_number(name) for name in table.first):
+            raise DataError("must begin with a line of column names")
+        names = table.names()
+        check_names(names)
+        yield table, file, names
 
 
 def _csv_blocks(
-    file: Any,
+    path: str,
     names: Sequence[str],
+    preparation: TablePreparation,
     block_rows: int | None,
     keep: Sequence[str],
-    categories: Collection[str],
+    encoding: str,
 ) -> Iterator[tuple[Any, ...]]:
-    table = Table(decompressed(file))
-    present = _header(table)
-    for name in (*names, *keep):
-        if name not in present:
-            raise missing_column(name, present)
-    columns, kept = ([present.index(name) for name in group] for group in (names, keep))
-    nominal = {present.index(name) for name in names if name in categories}
-    for rows, texts in table.chunks(columns, kept, nominal, block_rows):
-        yield rows, file.tell(), *texts
-
-
-def _header(table: Table) -> list[str]:
-    if all(is_number(name) for name in table.first):
-        raise DataError("must begin with a line of column names")
-    names = table.names()
-    check_names(names)
-    return names
+    with _table(path, encoding) as (table, file, present):
+        size = os.fstat(file.fileno()).st_size
+        for name in (*names, *keep):
+            if name not in present:
+                raise missing_column(name, present)
+        columns, kept = ([present.index(name) for name in group] for group in (names, keep))
+        texts = [place for place, own in zip(columns, preparation.columns_) if not own.is_plain]
+        for rows, cells in table.chunks(columns, texts, kept, block_rows):
+            yield rows, file.tell(), size, cells
 
 
 def _matrix_blocks(
-    path: str, file: Any, n_features: int, block_rows: int | None
-) -> Iterator[tuple[np.ndarray, int]]:
-    try:
-        matrix = np.lib.format.open_memmap(path, mode="r")
-    except Exception as error:  # whatever a damaged header leads to
-        raise DataError(f"is not a NumPy matrix: {one_line(error)}") from None
-    if matrix.ndim != 2 or matrix.shape[1] != n_features or matrix.dtype.kind not in "fiub":
-        raise DataError(
-            f"is not a NumPy matrix of (rows, {n_features}) numbers, it has {matrix.shape} "
-            f"{matrix.dtype}"
-        )
-    n, offset, row_bytes = len(matrix), matrix.offset, n_features * matrix.itemsize
+    path: str, n_features: int, block_rows: int | None
+) -> Iterator[tuple[np.ndarray, int, int, tuple[()]]]:
+    if not os.path.isfile(path):
+        raise DataError(f"data: no such file: {one_line(repr(path))}")
+    size = os.path.getsize(path)
+    with reading(f"data: {shown_path(path)}", mark=""):
+        try:
+            matrix = np.lib.format.open_memmap(path, mode="r")
+        except Exception as error:  # whatever a damaged header leads to
+            raise DataError(f"is not a NumPy matrix: {one_line(error)}") from None
+        if matrix.ndim != 2 or matrix.shape[1] != n_features or matrix.dtype.kind not in "fiub":
+            raise DataError(
+                f"is not a NumPy matrix of (rows, {n_features}) numbers, it has {matrix.shape} "
+                f"{matrix.dtype}"
+            )
+        n, offset, row_bytes = len(matrix), matrix.offset, n_features * matrix.itemsize
     block_rows = block_rows or max(1, BLOCK_CELLS // n_features)
     for start in range(0, n, block_rows):
         # Mapped anew: pages of an old map would count as memory of the process.
         matrix = np.lib.format.open_memmap(path, mode="r")
         rows = np.array(matrix[start : start + block_rows], dtype=np.float64)
         del matrix
-        yield rows, offset + (start + len(rows)) * row_bytes
+        yield rows, offset + (start + len(rows)) * row_bytes, size, ()
 
 
 def is_number(cell: str) -> bool:

@@ -115,6 +115,12 @@ class RunOptions:
         asked = self.gpu if self.gpu_asked is None else self.gpu_asked
         return {"asked": Device(asked).name, "used": Device(self.gpu).name}
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the trials depend on, as ``run.json`` has it."""
+        protocol = self.protocol.as_dict()
+        return {"protocol": protocol, "seed": self.seed, "files": self.fingerprints()}
+
     def fingerprints(self) -> dict[str, str]:
         """Return digests of the data: a name does not tell what a file or an edition holds."""
         digests = {}
@@ -255,12 +261,7 @@ def run_all(
     say. Finished trials are kept whatever happens.
     """
     papers = {folder: load_paper_table(setting.number) for folder, setting in settings.items()}
-    identity = {
-        "protocol": options.protocol.as_dict(),
-        "seed": options.seed,
-        "files": options.fingerprints(),
-        "device": options.device,
-    }
+    identity = {**options.identity, "device": options.device}
     with ExitStack() as stack:
         client = None
         if options.cluster is not None:

@@ -180,7 +180,7 @@ def _read_stored(
 
     ``accept`` sees file and identity before the rows are looked at.
     """
-    run = _read_run(folder)
+    run = read_run(folder)
     for path in _files_with_trials(folder):
         if path.name == "trials.csv":
             accept(path, run)
@@ -234,7 +234,7 @@ def _read_csv(path: Path, columns: Columns) -> list[Row]:
     return rows
 
 
-def _read_run(folder: Path) -> dict[str, Any]:
+def read_run(folder: Path) -> dict[str, Any]:
     """Return the content of ``run.json``; nothing if it is not there, cut off or not ours."""
     try:
         run = json.loads((folder / "run.json").read_bytes())
@@ -315,7 +315,7 @@ class TrialStore:
             raise StoreError(f"cannot write to {self.folder}: {error.strerror}") from None
 
     def _open(self) -> None:
-        run = _read_run(self.folder)
+        run = read_run(self.folder)
         holds = {path.name for path in self.folder.iterdir()} - {".lock"}
         others = sorted(holds - {path.name for path in leftovers(self.folder)})
         if others and not run and not list((self.folder / SETS).glob("*.json")):
@@ -349,12 +349,7 @@ class TrialStore:
                 own.setdefault(self._columns.key_of(row), row)
 
     def _refuse_other_run(self, path: Path, made_by: Mapping[str, Any]) -> None:
-        # Data are compared where both runs have them: others may be added.
-        ours, theirs = self._info.get("files") or {}, made_by.get("files") or {}
-        both = sorted(set(ours) & set(theirs))
-        new = {**_identity(self._info), "files": {name: ours[name] for name in both}}
-        old = {**_identity(made_by), "files": {name: theirs[name] for name in both}}
-        for field, (mine, its) in _differences(new, old):
+        for field, (mine, its) in differing(self._info, made_by):
             raise StoreError(
                 f"{self.folder} holds another run: the {field} of {path.name} is "
                 f"{json.dumps(its)}, not {json.dumps(mine)}; choose another --out or delete its "
@@ -401,6 +396,18 @@ class TrialStore:
 def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return what names a run; the first numerics had no number."""
     return {"numerics": 1, **{name: run[name] for name in IDENTITY if name in run}}
+
+
+def differing(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterable[tuple[str, tuple]]:
+    """Yield what differs of two runs' identities: dotted names of fields, with both values."""
+    # Data are compared where both runs have them: others may be added.
+    files = [run.get("files") or {} for run in (new, old)]
+    both = sorted(set(files[0]) & set(files[1]))
+    ours, theirs = (
+        {**_identity(run), "files": {name: of[name] for name in both}}
+        for run, of in zip((new, old), files)
+    )
+    return _differences(ours, theirs)
 
 
 def _now() -> str:

@@ -37,6 +37,7 @@ class Comparison:
     no cell has a printed number, ``text`` what the terminal shows.
     """
 
+    trials: pd.DataFrame
     frame: pd.DataFrame
     headline: Headline | None
     text: str
@@ -80,7 +81,7 @@ def write_outputs(
     files["table.tex"] = latex_table(comparison, setting, covered)
     for name, content in files.items():
         write_atomic(folder / name, content)
-    return Comparison(comparison, agreement, "\n\n".join(text))
+    return Comparison(trials, comparison, agreement, "\n\n".join(text))
 
 
 def coverage(found: int, total: int, missing: Sequence[str] = (), what: str = "cells") -> str:

@@ -54,8 +54,10 @@ def files(tmp_path_factory):
     for name in ("data.csv", "new.csv"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
     arguments = ["--label", "labelled", "--prior", "0.3", "--test-prior", "0.4"]
-    fit = ["fit", str(folder / "data.csv"), *arguments, "--drop", "id", "--prepare"]
+    fit = ["fit", str(folder / "data.csv"), *arguments, "--drop", "id"]
     assert main([*fit, "--out", str(folder / "model.npz")]) == 0
+    fit = ["fit", str(folder / "numbers.csv"), *arguments, "--no-prepare"]
+    assert main([*fit, "--out", str(folder / "strict.npz")]) == 0
     for method in ("ratio", "risk") if HAS_CHAINER else ("ratio",):
         fit = ["fit", str(folder / "numbers.csv"), *arguments, "--method", method]
         assert main([*fit, "--out", str(folder / f"{method}.npz")]) == 0
@@ -76,9 +78,9 @@ def run(files, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("options", ["--label labelled --drop id --prepare", "--label labelled"])
+@pytest.mark.parametrize("options", ["--label labelled --drop id", "--label labelled"])
 def test_fit_and_estimate_prior_agree(run, tmp_path, seed, options):
-    name = "data.csv" if "prepare" in options else "numbers.csv"
+    name = "data.csv" if "drop" in options else "numbers.csv"
     _, estimate, _ = run(f"estimate-prior {name} {options} --seed {seed}")
     _, fitted, _ = run(f"fit {name} {options} --seed {seed} --out {tmp_path}/m.npz")
     prior, method = re.match(r"prior (0\.\d{3}), .* \((.*)\); ", estimate).groups()
@@ -108,7 +110,7 @@ def test_a_prepared_model_is_what_python_makes_of_the_table(files, run):
 
 
 def test_packed_files_are_the_same_data(files, run, tmp_path):
-    options = "--label labelled --prior 0.3 --test-prior 0.4 --drop id --prepare"
+    options = "--label labelled --prior 0.3 --test-prior 0.4 --drop id"
     assert run(f"fit data.csv.gz {options} --out {tmp_path}/m.npz")[0] == 0
     expected = run("predict model.npz new.csv")
     assert run(f"predict {tmp_path}/m.npz new.csv.gz") == expected
@@ -116,7 +118,7 @@ def test_packed_files_are_the_same_data(files, run, tmp_path):
 
 
 def test_two_files_are_prepared_together(files, run, tmp_path):
-    options = "--prior 0.3 --test-prior 0.4 --drop id --prepare"
+    options = "--prior 0.3 --test-prior 0.4 --drop id"
     status, output, _ = run(f"fit p.csv u.csv {options} --out {tmp_path}/m.npz")
     assert status == 0
     assert "120 positive and 360 unlabelled rows of 3 features" in output
@@ -220,46 +222,52 @@ FIT = "fit data.csv --label labelled --out never.npz"
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (FIT, "found 'Kyoto'; --prepare takes categories and missing values, --drop leaves a"),
-        (f"{FIT} --drop id", "in row 1 of column 'town', found 'Kyoto'; --prepare takes cat"),
-        (f"{FIT} --prepare", "data: column 'id' has 480 different categories, more than 50"),
+        (FIT, "data: column 'id' has 480 different categories, more than 50: a name or number of"),
+        (f"{FIT} --drop id,weight --no-prepare", "column town: category, 2 values, which --no-pre"),
         (f"{FIT} --drop ID", "drop: data.csv has no column 'ID', its columns are ['id', 'size', "),
         (f"{FIT} --drop labelled", "error: --drop: data.csv needs its label"),
         ("fit bars.csv --label y --out never.npz", "must be separated by commas, semicolons or"),
-        ("fit bars.csv bars.csv --out never.npz", "its only one is 'a|y': columns must be sep"),
-        ("fit yes.csv --label y --out never.npz", "0 or -1 for unlabelled rows, found 'yes'"),
-        ("fit yes.csv --label y --prepare --out never.npz", "unlabelled rows, found 'yes'"),
-        ("fit gap.csv --label y --prepare --out never.npz", "0 or -1 for unlabelled rows, found n"),
-        ("fit void.csv --label y --prepare --out never.npz", "data: column 'a' has no values"),
+        (
+            "fit yes.csv --label y --out never.npz",
+            "unlabelled rows, found 'yes', 1; --positive names t",
+        ),
+        (
+            "fit gap.csv --label y --out never.npz",
+            "unlabelled rows, found 0, missing ones; --posit",
+        ),
+        ("fit void.csv --label y --out never.npz", "data: column 'a' has no values"),
         ("fit few.csv --label y --out never.npz", "data: the positive rows must"),
         ("fit few.csv --label y --prior 0.3 --out never.npz", "data must have at least 3 positive"),
-        (f"{FIT} --drop id --prepare --prior 2", "error: --prior must lie strictly between 0 and"),
-        (f"{FIT} --drop id --prepare --test-prior 2", "error: --test-prior must lie strictly"),
+        (f"{FIT} --drop id --prior 2", "error: --prior must lie strictly between 0 and"),
         (
-            f"{FIT} --drop id --prepare --prior 0.3 --seed -1",
+            f"{FIT} --drop id --prior 0.3 --seed -1",
             "error: argument --seed: must be an integer >= 0, got",
         ),
-        ("estimate-prior numbers.csv --label labelled --level 2", "error: --level must lie"),
-        ("predict ratio.npz new.csv", "found nan; a model that was fitted with --prepare takes"),
+        (
+            "predict strict.npz new.csv",
+            "of column 'weight', found nan",
+        ),
         ("predict model.npz words.csv", "in row 2 of column 'size', found 'large'"),
-        ("predict model.npz bars.csv", "has no column 'size', its only one is 'a|y': columns"),
         ("predict model.npz new.csv --keep name", "has no column 'name', its columns are ['id'"),
         (
             "fit data.csv --label labeled --out never.npz",
             "--label: data.csv has no column 'labeled', did",
         ),
-        ("fit comma.csv --label y --out never.npz", "found '1,5' (decimals need a point, not a c"),
+        (
+            "fit comma.csv --label y --out never.npz",
+            "such as '2,5': --decimal , reads them",
+        ),
         (
             "fit words.csv --label town --prior x --out never.npz",
             "error: argument --prior: must be a number such as 0.3 or 30%, got 'x'",
         ),
         (
-            "fit data.csv --label labelled --prepare --drop id --seed -1 --out never.npz",
+            "fit data.csv --label labelled --drop id --seed -1 --out never.npz",
             "--seed: must be an integer >= 0, got '-1'",
         ),
         (
-            "fit names.csv --label y --prepare --out never.npz",
-            "is no feature, leave it out by --drop",
+            "fit names.csv --label y --out never.npz",
+            "is no feature, --drop it",
         ),
         ("predict gone.npz new.csv", "error: no such file: 'gone.npz'"),
         ("predict model.npz new.csv --keep id --keep id", "--keep must be distinct, got 'id' twi"),
@@ -270,7 +278,6 @@ FIT = "fit data.csv --label labelled --out never.npz"
             "risk.npz is of --method risk and holds for te",
             marks=needs_chainer,
         ),
-        ("predict model.npz new.csv --test-prior 0", "error: --test-prior must lie strictly"),
         ("predict model.npz short.csv --test-prior estimate", "error: data must have at least 30"),
         pytest.param(
             "predict risk.npz filled.csv --test-prior estimate",
@@ -284,17 +291,14 @@ FIT = "fit data.csv --label labelled --out never.npz"
         ),
         ("explore model.npz new.csv --keep row", "keep: the list has columns row, probability"),
         ("explore model.npz new.csv --miss 3", "--false-alarm and --miss must be given together"),
-        ("explore model.npz new.csv --miss 0 --false-alarm 1", "error: --miss must be a finite nu"),
-        ("explore model.npz new.csv --out new.csv", "another file than new.csv"),
-        ("explore model.npz new.csv --test-prior 1", "error: --test-prior must lie strictly"),
     ],
 )
 def test_what_is_wrong_is_said_in_the_words_of_the_command_line(files, run, command, message):
     (files / "bars.csv").write_text("a|y\n1|0\n2|1\n")
-    (files / "comma.csv").write_text("a;y\n1,5;0\n2,5;1\n")
+    (files / "comma.csv").write_text('a,y\n"1,5",0\n"2,5",1\n')
     (files / "names.csv").write_text("a,y\n" + "".join(f"name {i},{i % 2}\n" for i in range(60)))
     (files / "yes.csv").write_text("a,y\n1,yes\n2,1\n")
-    (files / "gap.csv").write_text("a,y\n1,\n2,1\n")
+    (files / "gap.csv").write_text("a,y\n1,\n2,0\n")
     (files / "void.csv").write_text("a,y\n,0\n,1\n")
     (files / "few.csv").write_text("a,y\n1,0\n2,0\n3,0\n4,1\n")
     (files / "short.csv").write_text("size,weight,town\n1,2,Nara\n")
@@ -302,8 +306,8 @@ def test_what_is_wrong_is_said_in_the_words_of_the_command_line(files, run, comm
     before = {path.name: path.read_bytes() for path in files.iterdir()}
     status, output, error = run(command)
     assert (status, output) == (2, "")
+    (error,) = (line for line in error.splitlines() if not line.startswith("column "))
     assert error.startswith("error: ")
-    assert error.count("\n") == 1
     assert message in error
     assert not re.search(r"Classifier|Condition|X_|test_prior|random_state", error)
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pu_shift.cli import cases, main
+from pu_shift.cli import main
 from tests import children
 from tests.children import python
 from tests.mixtures import mixture, pu_samples
@@ -158,7 +158,7 @@ def test_predict_estimates_the_test_prior_from_its_file(files, model, tmp_path, 
     assert main([*predict, "--test-prior", "estimate"]) == 2
     assert "data must have at least 30 rows" in capsys.readouterr().err
     assert main(["predict", str(model), os.devnull, "--test-prior", "estimate"]) == 2
-    assert "is read twice and must be a file" in capsys.readouterr().err
+    assert "error: data: /dev/null is empty" in capsys.readouterr().err
 
 
 @needs_chainer
@@ -174,22 +174,21 @@ def test_reproduce_runs_a_table(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fit", "absent.csv", "--label", "y"], "data must be a file, got 'absent.csv'"),
+        (["fit", "absent.csv", "--label", "y"], "error: no such file: 'absent.csv'"),
         (["fit", "data.csv"], "data must be one file with --label, or two files"),
-        (["fit", "p.csv", "u.csv", "--label", "y"], "data must be one file with --label"),
-        (["fit", "data.csv", "--label", "y"], "label: data.csv has no column 'y'"),
         (["fit", "data.csv", "--label", "size"], "label: column 'size' must be 1 for labelled"),
-        (["fit", "zeros.csv", "--label", "y"], "label: column 'y' must label both kinds of rows"),
+        (
+            ["fit", "zeros.csv", "--label", "y"],
+            "0, -1 or missing for unlabelled rows, found 0; --positive names",
+        ),
         (["fit", "p.csv", "zeros.csv"], "data: zeros.csv has no column 'size'"),
-        (["fit", "words.csv", "--label", "y"], "in row 2 of column 'a', found 'many'"),
+        (
+            ["fit", "words.csv", "--label", "y"],
+            "holds numbers, and 1 texts such as 'many': correct",
+        ),
         (["fit", "empty.csv", "--label", "y"], "data: empty.csv has no rows"),
-        (["fit", "nothing.csv", "--label", "y"], "data: nothing.csv is empty"),
-        (["fit", "binary.csv", "--label", "y"], "data: binary.csv is not text"),
         (["fit", "numbers.csv", "--label", "y"], "must begin with a line of column names"),
-        (["fit", "data.csv", "--label", "labelled", "--prior", "3"], "prior must lie strictly"),
-        (["predict", "model.npz", "zeros.csv"], "data: zeros.csv has no column 'size'"),
         (["predict", "data.csv", "new.csv"], "data.csv is not a pu-shift model"),
-        (["predict", "model.npz", "new.csv", "--alpha", "2"], "alpha must lie strictly"),
         (
             ["predict", "model.npz", "new.csv", "--out", "no/where.csv"],
             "needs a folder that",
@@ -201,21 +200,18 @@ def test_reproduce_runs_a_table(tmp_path, capsys):
             ["fit", "data.csv", "--label", "labelled", "--non-negative"],
             "negative needs --method",
         ),
-        (["fit", "p.csv", "more.csv"], "data: p.csv has no column 'z'"),
-        (["fit", "labels.csv", "--label", "y"], "data: labels.csv has no column of features"),
-        (["fit", "twos.csv", "--label", "y"], "0 or -1 for unlabelled rows, found 2\n"),
+        (
+            ["fit", "twos.csv", "--label", "y"],
+            "missing for unlabelled rows, found 2, 1; --positive names",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(files, model, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(files)
     (files / "zeros.csv").write_text("a,y\n1,0\n2,0\n")
-    (files / "words.csv").write_text("a,y\n1,0\nmany,1\n")
+    (files / "words.csv").write_text("a,y\n" + "".join(f"{i},0\n" for i in range(60)) + "many,1\n")
     (files / "empty.csv").write_text("a,y\n")
-    (files / "nothing.csv").write_text("")
-    (files / "more.csv").write_text('size,"weight, g",z\n1,2,3\n')
-    (files / "labels.csv").write_text("y\n0\n1\n")
     (files / "twos.csv").write_text("a,y\n1,2\n2,1\n")
-    (files / "binary.csv").write_bytes(b"\xff\xfe\x00\x81")
     (files / "numbers.csv").write_text("1,0\n2,1\n")
     if arguments[0] == "fit":
         arguments = [*arguments, "--out", "never.npz"]
@@ -256,15 +252,6 @@ def test_the_input_is_never_the_output(files, tmp_path, capsys):
     assert path.read_bytes() == (files / "data.csv").read_bytes()
 
 
-def test_ctrl_c_is_said_in_one_line(files, model, monkeypatch, capsys):
-    def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cases, "read_blocks", interrupt)
-    assert main(["predict", str(model), str(files / "new.csv")]) == 130
-    assert capsys.readouterr().err == "interrupted\n"
-
-
 @pytest.fixture(scope="module")
 def many(files):
     rows = pd.read_csv(files / "new.csv")
@@ -303,14 +290,13 @@ def test_ctrl_c_is_never_told_as_a_bad_file(files, model, monkeypatch, capsys):
     assert capsys.readouterr().err.endswith("interrupted\n")
 
 
-@pytest.mark.parametrize("place", ["pu_shift", "sklearn"])
-def test_an_interrupt_during_imports_prints_no_traceback(tmp_path, place):
+def test_an_interrupt_during_imports_prints_no_traceback(tmp_path):
     script = tmp_path / "pu-shift"  # as the one that pip installs
-    script.write_text(f"""
+    script.write_text("""
 import signal, sys
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == {place!r}:
+        if name == "sklearn":
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
 from pu_shift_start import main
@@ -318,13 +304,6 @@ sys.exit(main())
 """)
     done = python(script, "--version")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
-
-
-def test_the_package_can_be_imported_where_there_are_no_arguments():
-    """Embedded interpreters and some notebooks have an empty ``sys.argv``."""
-    code = "import sys; sys.argv = []; import pu_shift; print(pu_shift.Condition(0.3).prior)"
-    done = python("-c", code)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "0.3\n", "")
 
 
 def test_prediction_of_a_matrix_needs_neither_pandas_nor_the_paper(files, model, tmp_path):
@@ -353,26 +332,14 @@ sys.exit(heavy or status)
     ("redirection", "status", "message"),
     [
         (">/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
-        (">&-", 74, "error: the output cannot be written: Bad file descriptor\n"),
         (">&- 2>&-", 74, ""),
-        ("2>&-", 0, ""),
         ("2>/dev/full", 0, ""),
-        ("--alpha 2 2>&-", 2, ""),
-        ("--alpha 2 2>/dev/full", 2, ""),
-        ("--help >/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
     ],
 )
 def test_output_that_cannot_be_written(files, model, redirection, status, message):
     command = f"{sys.executable} -m pu_shift predict {model} {files / 'new.csv'} {redirection}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (status, message)
-
-
-def test_an_ascii_terminal_gets_other_characters():
-    process = started("reproduce", "--help", env={"PYTHONIOENCODING": "ascii"})
-    output, error = process.communicate()
-    assert (process.returncode, error) == (0, b"")
-    assert b"--out, ?" in output
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(model, many):

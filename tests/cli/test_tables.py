@@ -1,6 +1,7 @@
 """Tables as people have them: what a command makes of each, and what it says."""
 
 import errno
+import io
 import os
 import re
 
@@ -141,3 +142,189 @@ def test_new_rows_are_those_of_the_mixture(run):
     assert run(FIT)[0] == 0
     assert run("predict model.npz new.csv --out out.csv")[0] == 0
     assert (pd.read_csv("out.csv")["label"] == y).mean() > 0.85
+
+
+def read(path):
+    return pd.read_csv(path)
+
+
+@pytest.mark.parametrize(
+    ("separator", "options", "line"),
+    [
+        (";", "", "b: number, decimal commas\n"),
+        ("\t", "", "b: number, decimal commas\n"),
+        (",", "--decimal ,", "a: number, decimal commas\nb: number, decimal commas\n"),
+    ],
+)
+def test_decimal_commas_are_read_as_numbers(run, separator, options, line):
+    table = frame().round(2)
+    table.to_csv("data.csv", index=False)
+    expected = run(FIT)[1]
+    assert run("predict model.npz data.csv --out points.csv")[0] == 0
+    table["b"] = table["b"].astype(str).str.replace(".", ",")
+    if options:
+        table["a"] = table["a"].astype(str).str.replace(".", ",")
+    table.to_csv("data.csv", index=False, sep=separator)
+    assert run(f"{FIT} {options}".strip()) == (0, expected, line)
+    assert run("predict model.npz data.csv --out commas.csv")[0] == 0
+    pd.testing.assert_frame_equal(read("commas.csv"), read("points.csv"))
+
+
+def test_decimal_commas_between_commas_ask_for_the_option(run):
+    frame(price="1,234").to_csv("data.csv", index=False)
+    status, _, error = run(FIT)
+    assert (status, error) == (
+        2,
+        "error: data: column 'price' has numbers such as '1,234': --decimal , reads them, or "
+        "--drop it\n",
+    )
+
+
+def test_what_the_fit_has_not_seen_is_told(run):
+    table = frame(month=["May", "June"] * 100, age=40.0, day="2024-05-01")
+    table.to_csv("data.csv", index=False)
+    assert run(FIT)[2] == (
+        "month: category, 2 values\nday: date, days since 1970-01-01, 2024-05-01 to 2024-05-01\n"
+    )
+    assert run("predict model.npz data.csv --out out.csv")[2] == ""
+    new = table.assign(month="July", day="2024-06-01")
+    new.loc[:3, "age"] = np.nan
+    new.to_csv("new.csv", index=False)
+    told = (
+        "warning: column 'month': 200 of 200 values unseen in the fit\n"
+        "column 'age': 4 of 200 values missing, none in the fit\n"
+        "warning: column 'day': 200 of 200 values outside the dates of the fit\n"
+    )
+    for command in ("predict model.npz new.csv --out out.csv", "explore model.npz new.csv"):
+        assert run(command)[2] == told
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d %H:%M"])
+def test_dates_become_days(run, form):
+    days = pd.date_range("2024-01-20", periods=200)
+    frame(day=days.strftime(form)).to_csv("data.csv", index=False)
+    status, output, told = run(FIT)
+    assert (status, "of 3 features" in output) == (0, True)
+    assert told.startswith("day: date, days since 1970-01-01, 2024-01-20 to 2024-08-06")
+    assert run("predict model.npz data.csv --out dates.csv")[0] == 0
+    numbers = (days - pd.Timestamp("1970-01-01")).days
+    frame(day=numbers).to_csv("data.csv", index=False)
+    assert run(FIT)[0] == 0
+    assert run("predict model.npz data.csv --out days.csv")[0] == 0
+    pd.testing.assert_frame_equal(read("dates.csv"), read("days.csv"))
+
+
+def test_all_bad_columns_are_told_at_once_each_with_its_cure(run):
+    table = frame(id=[f"case {k}" for k in range(200)], day="03/04/2024", empty=np.nan)
+    table["n"] = ["?", *map(str, range(199))]
+    table.to_csv("data.csv", index=False)
+    status, _, error = run(FIT)
+    assert status == 2
+    lines = error.splitlines()
+    assert [re.match(r"error: data: column '(\w+)' ", line)[1] for line in lines] == (
+        ["id", "day", "empty", "n"]
+    )
+    assert all("--drop it" in line for line in lines)
+    assert run(f"{FIT} --drop id,day,empty,n")[0] == 0
+
+
+def test_nothing_is_prepared_if_it_must_not_be(run):
+    table = frame(town=["Kyoto", "Nara"] * 100, age=[np.nan, 3.0] * 100)
+    table.to_csv("data.csv", index=False)
+    status, _, error = run(f"{FIT} --no-prepare")
+    assert status == 2
+    assert error == (
+        "error: data: column town: category, 2 values, which --no-prepare does not allow\n"
+        "error: data: column age: number, 50 % missing, filled with 3, which --no-prepare does "
+        "not allow\n"
+    )
+    table[["a", "b", "y"]].to_csv("data.csv", index=False)
+    assert run(f"{FIT} --no-prepare")[0] == 0
+    table.drop(columns="b").assign(b=np.nan).to_csv("new.csv", index=False)
+    assert (
+        "needs a finite number in row 1 of column 'b', found nan"
+        in (run("predict model.npz new.csv")[2])
+    )
+
+
+LABELS = [
+    (["1", "0"], ""),
+    (["1", "-1"], ""),
+    (["1", ""], ""),
+    (["positive", ""], ""),
+    (["positive", "unlabelled"], ""),
+    (["positive", "unlabeled"], ""),
+    (["True", "False"], ""),
+    (["P", "U"], ""),
+    (["sick", "unknown?"], "--positive sick"),
+    (["7", "3"], "--positive 7"),
+]
+
+
+@pytest.mark.parametrize(("labels", "options"), LABELS)
+def test_labels_are_recognised(run, labels, options):
+    frame().assign(y=np.repeat(labels, [60, 140])).to_csv("data.csv", index=False)
+    status, output, _ = run(f"{FIT} {options}".strip())
+    assert status == 0
+    assert "60 positive and 140 unlabelled rows of 2 features" in output
+
+
+@pytest.mark.parametrize("labels", [["sick", "well"], ["2", "1"], ["0", ""], ["1", "x"]])
+def test_labels_that_say_nothing_ask_for_the_option(run, labels):
+    frame().assign(y=np.repeat(labels, [60, 140])).to_csv("data.csv", index=False)
+    status, _, error = run(FIT)
+    assert (status, error.count("\n")) == (2, 1)
+    assert "--positive names that of the positives" in error
+    assert "none is 'w', which --positive names" in run(f"{FIT} --positive w")[2]
+
+
+@pytest.mark.parametrize(
+    "command", [FIT, "predict model.npz new.csv", "estimate-prior data.csv --label y"]
+)
+def test_a_file_that_is_not_there_is_told_so(run, command):
+    missing = "new.csv" if "predict" in command else "data.csv"
+    if missing == "new.csv":
+        frame().to_csv("data.csv", index=False)
+        run(FIT)
+    status, _, error = run(command)
+    assert status == 2
+    assert re.fullmatch(rf"error: (data: )?no such file: '{missing}'\n", error)
+
+
+def test_a_file_in_latin_1(run):
+    frame(**{"größe": 1.0, "ort": ["Köln", "Bonn"] * 100}).to_csv(
+        "data.csv", index=False, encoding="latin-1"
+    )
+    status, _, error = run(FIT)
+    assert (status, error.count("\n")) == (2, 1)
+    assert "--encoding tells another, say latin-1" in error
+    status, _, told = run(f"{FIT} --encoding latin-1")
+    assert (status, told) == (0, "ort: category, 2 values\n")
+    assert run("predict model.npz data.csv --encoding latin-1 --keep ort --out out.csv")[0] == 0
+    assert read("out.csv")["ort"].tolist() == ["Köln", "Bonn"] * 100
+    assert "must be one that Python knows, got 'klingon'" in run(f"{FIT} --encoding klingon")[2]
+
+
+@pytest.mark.parametrize("rest", ["", "--test-prior estimate"])
+def test_the_standard_input_is_a_file(run, monkeypatch, rest):
+    content = frame().to_csv(index=False).encode()
+    frame().to_csv("data.csv", index=False)
+
+    def piped(command):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return run(command)
+
+    assert piped(FIT.replace("data.csv", "-"))[:2] == run(FIT)[:2]
+    expected = run(f"predict model.npz data.csv {rest}".strip())
+    assert piped(f"predict model.npz - {rest}".strip()) == expected
+    assert expected[0] == 0
+
+
+def test_a_feature_that_is_kept_stands_as_in_the_file(run):
+    table = frame(c=["4,30", "007"] * 100)
+    table.to_csv("data.csv", index=False, sep=";")
+    assert run(FIT)[0] == 0
+    assert run("predict model.npz data.csv --keep c,a --out out.csv")[0] == 0
+    kept = pd.read_csv("out.csv", dtype=str)
+    assert kept["c"].tolist() == table["c"].tolist()
+    assert kept["a"].tolist() == pd.read_csv("data.csv", dtype=str, sep=";")["a"].tolist()

@@ -102,14 +102,6 @@ def test_a_bomb_is_not_unpacked(tmp_path, pack):
         assert peak < 64 << 20
 
 
-@pytest.mark.parametrize("page", [b"\n <!DOCTYPE html><p>404</p>", b"<html></html>"])
-def test_an_error_page_is_recognised(tmp_path, page):
-    path = tmp_path / "cod-rna"
-    path.write_bytes(page)
-    expected = "cod-rna: expected data, found an HTML page"
-    assert one_line(parsers.read_content, path) == expected
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -169,12 +161,6 @@ def test_keel_and_arff_files_are_tables(preamble):
     X, labels = parsers.parse_table(tiny.table(header=preamble).replace(b",", b", "))
     np.testing.assert_array_equal(X, tiny.X)
     np.testing.assert_array_equal(labels, tiny.Y)
-
-
-def test_a_missing_value_is_kept_as_nan():
-    X, _ = parsers.parse_table(b"1,,g\n2,3,h\n")
-    assert np.isnan(X[0, 1])
-    assert np.isfinite(X).sum() == 3
 
 
 def test_labels_may_be_words_or_truth_values():

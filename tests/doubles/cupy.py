@@ -7,8 +7,7 @@ for pu_shift. It is stricter than CuPy:
   current device: a host array in an operator, a function, an index or an
   assignment is a :class:`MixError`;
 * a copy between host and device is allowed from Chainer's device object and
-  from ``pu_shift/device.py`` only, and each is written to :data:`crossings`;
-* reading one number (``float(array)``) is counted in :data:`scalar_reads`;
+  from ``pu_shift/device.py`` only;
 * calling a function that is not in :data:`FUNCTIONS`, the ones that CuPy 12.3
   to 14 are known to have, is an error.
 
@@ -20,13 +19,11 @@ there is no CuPy.
 from __future__ import annotations
 
 import functools
-import hashlib
 import operator
 import os
 import sys
 import types
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as _np
 
@@ -55,50 +52,20 @@ class MixError(TypeError):
     """A host array where a device array must be, or a copy that nobody asked for."""
 
 
-class Crossing(NamedTuple):
-    """One copy between host and device."""
-
-    to: str
-    shape: tuple[int, ...]
-    dtype: str
-    digest: str
-    source: int
-    caller: str
-
-
-crossings: list[Crossing] = []
-scalar_reads: list[str] = []
-_sources: list[object] = []  # kept alive, so that an id means one array
-called: set[str] = set()
-
-
-def _callers():
-    """Yield the frames outside this double and the thin wrapper of the array API."""
+def _caller():
+    """Return the file and line outside this double and the thin wrapper of the array API."""
     frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if Path(name).parent != _HERE and "array_api_compat" not in name:
-            yield frame
+    while Path(frame.f_code.co_filename).parent == _HERE or (
+        "array_api_compat" in frame.f_code.co_filename
+    ):
         frame = frame.f_back
+    return Path(frame.f_code.co_filename).as_posix(), frame.f_lineno
 
 
-def _place(frame):
-    parts = Path(frame.f_code.co_filename).parts[-3:]
-    return f"{'/'.join(parts)}:{frame.f_lineno} {frame.f_code.co_name}"
-
-
-def _cross(to, values, source):
-    frame = next(_callers())
-    name = Path(frame.f_code.co_filename).as_posix()
+def _cross(to, values):
+    name, line = _caller()
     if not name.endswith(_CROSSERS):
-        raise MixError(f"an array of shape {values.shape} crossed to the {to} in {_place(frame)}")
-    outside = (f for f in _callers() if not f.f_code.co_filename.endswith(_CROSSERS))
-    caller = next(f for f in outside if "/chainer/" not in f.f_code.co_filename)
-    digest = hashlib.sha256(_np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
-    _sources.append(source)
-    crossings.append(
-        Crossing(to, values.shape, str(values.dtype), digest, id(source), _place(caller))
-    )
+        raise MixError(f"an array of shape {values.shape} crossed to the {to} in {name}:{line}")
 
 
 # Devices ------------------------------------------------------------------------------------
@@ -218,7 +185,6 @@ def _number(kind):
     def method(self):
         if self.size != 1:
             raise TypeError("only an array of one element can be read as a number")
-        scalar_reads.append(_place(next(_callers())))
         return kind(self._host.reshape(()))
 
     return method
@@ -249,7 +215,7 @@ class ndarray:  # noqa: N801
         _unwrap(self)[_index(item)] = _unwrap(value)
 
     def get(self, stream=None):
-        _cross("host", self._host, self)
+        _cross("host", self._host)
         return self._host.copy()
 
     def scatter_add(self, slices, value):
@@ -305,7 +271,6 @@ def _checked(name, function):
     def on_device(*args, **kwargs):
         if name not in FUNCTIONS:
             raise MixError(f"{name} is not known to be in CuPy 12.3 to 14")
-        called.add(name)
         arguments = [_unwrap(value) for value in args]
         options = {key: _unwrap(value) for key, value in kwargs.items()}
         if name not in NEED_NO_ARRAY and not any(
@@ -328,7 +293,6 @@ def _flat(values):
 
 def split(ary, indices_or_sections, axis=0):
     """Cut an array into views; CuPy takes the places from the host."""
-    called.add("split")
     return [_wrap(part) for part in _np.split(_unwrap(ary), indices_or_sections, axis)]
 
 
@@ -338,14 +302,13 @@ def asarray(a, dtype=None, order=None, **options):
 
 
 def array(obj, dtype=None, copy=True, order=None, **options):
-    called.add("asarray")
     if isinstance(obj, ndarray):
         same = dtype is None or obj.dtype == dtype
         values = obj._host if obj.device.id != Device.stack[-1] else _unwrap(obj)
         return obj if same and not copy and values is obj._host else _wrap(values.astype(dtype))
     values = _np.array(obj, dtype=dtype)
     if values.ndim:  # a number travels with the launch of a kernel
-        _cross("device", values, obj)
+        _cross("device", values)
     return _wrap(values)
 
 
@@ -420,7 +383,6 @@ class ElementwiseKernel:
         self.name = name
 
     def __call__(self, *args):
-        called.add(f"kernel {self.name}")
         value = KERNELS[self.name](*map(_unwrap, args))
         return None if value is None else _wrap(value)
 
@@ -478,7 +440,6 @@ _module("cupy._util", PerformanceWarning=type("PerformanceWarning", (Warning,), 
 
 
 def _rsqrt(x, dtype=None):
-    called.add("cupyx.rsqrt")
     return _wrap(_np.reciprocal(_np.sqrt(_unwrap(x), dtype=dtype)))
 
 

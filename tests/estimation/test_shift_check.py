@@ -4,18 +4,10 @@ import numpy as np
 import pytest
 
 from pu_shift import DensityRatioClassifier, check_positives, check_shift
-from pu_shift.estimation.shift_check import _mixtures
 from tests.mixtures import mixture, pu_samples
 
 PRIOR = 0.3
 X_P, X_U = pu_samples(400, 1600, PRIOR, d=3)
-
-
-def test_the_mixtures_of_the_bootstrap_are_those_of_the_counts():
-    p, n = np.array([0.1, 0.2, 0.7]), np.array([0.6, 0.4, 0.0])
-    mixtures = [weight * p + (1 - weight) * n for weight in (1.0, 0.6, 0.2)]
-    found = _mixtures([10_000 * shares for shares in mixtures], 0.6, (0.2 - 0.6) / 0.4)
-    np.testing.assert_allclose(found, mixtures, atol=1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +81,6 @@ def test_positives_that_u_lacks_are_found(classifier):
     strange = np.concatenate([X_P[:200], X_P[200:] + np.array([6.0, 0.0, 0.0])])
     other = DensityRatioClassifier(PRIOR, estimator=["linear", "nystroem"]).fit_pu(strange, X_U)
     assert check_positives(other) < 0.05
-
-
-def test_ulsif_needs_its_rows():
-    classifier = DensityRatioClassifier(PRIOR, widths=2.0, lams=0.1).fit_pu(X_P, X_U)
-    with pytest.raises(ValueError, match="^X_p and X_u must be given, for"):
-        check_shift(classifier, new_rows(0.5, 0))
-    assert check_shift(classifier, new_rows(0.5, 0), X_P, X_U).passed
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def test_class_prior_runs_every_estimator(run):
 
 
 def test_networks_gain_by_being_told_that_positives_become_rarer(run):
-    trials = run("networks", "--quiet")
-    assert len(trials) == 2 * len(networks.PRIORS) * len(networks.WAYS)
+    trials = run("networks", "--quiet", "--trials", "1")
+    assert len(trials) == len(networks.PRIORS) * len(networks.WAYS)
     accuracy = trials.groupby(["prior", "method"])["value"].mean()
     assert accuracy[0.7, "nnPU-shift"] > accuracy[0.7, "nnPU"]
 

@@ -11,12 +11,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pu_shift import (
-    KLIEP,
     MLP,
     ULSIF,
     Condition,
     DensityRatioClassifier,
-    GaussianKernelModel,
     LinearModel,
     Risk,
     RiskMinimizationClassifier,
@@ -103,14 +101,6 @@ def test_ulsif(on, options):
     assert_allclose(to_numpy(there(on.send(X_TEST))), here(X_TEST), rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::pu_shift.ratios.base.GridEdgeWarning")
-def test_kliep(on):
-    here = KLIEP(X_P, X_U, n_centers=30)
-    there = KLIEP(*on.send((X_P, X_U)), n_centers=30)
-    assert there.width_ == pytest.approx(here.width_)
-    assert_allclose(to_numpy(there(on.send(X_TEST))), here(X_TEST), rtol=1e-6, atol=1e-10)
-
-
 @pytest.mark.parametrize("correction", [None, "max", "ascent"])
 @pytest.mark.parametrize("columns", [None, 3])
 def test_risks_and_their_gradients(on, correction, columns):
@@ -165,27 +155,6 @@ def test_training(on, correction, loss):
     for one, other in zip(here.snapshots, there.snapshots):
         for name in ("/W", "/b"):
             assert_allclose(other[name], one[name], rtol=1e-7, atol=1e-10)
-
-
-def test_nothing_is_moved_for_the_caller(on):
-    model = LinearModel(3, dtype=np.float64)
-    model.to_device(on.name)
-    with pytest.raises(ValueError, match="rows_p must be on the model's device"):
-        train(model, X_P, X_U, Risk(CONDITION), n_steps=1)
-    with pytest.raises(ValueError, match="x must be on the model's device"):
-        model(X_P)
-    with pytest.raises(ValueError, match="one array module"):
-        ULSIF(on.send(X_P), X_U)
-
-
-def test_links(on):
-    centers = on.send(X_P[:10])
-    here = GaussianKernelModel(X_P[:10], 1.2, initial_w=0.5, dtype=np.float64)
-    there = GaussianKernelModel(centers, 1.2, initial_w=0.5, dtype=np.float64)
-    there.to_device(on.name)
-    assert_allclose(to_numpy(there(on.send(X_TEST)).array), here(X_TEST).array, rtol=1e-8)
-    there.to_device(get_device().name)
-    assert_allclose(there(X_TEST).array, here(X_TEST).array, rtol=1e-12)
 
 
 def test_cross_validation(on):

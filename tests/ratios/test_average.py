@@ -8,14 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -24,7 +20,6 @@ from threadpoolctl import threadpool_info
 from pu_shift import Condition, DensityRatioClassifier, zero_one_scorer
 from pu_shift.files.models import ModelFileError, load_model, save_model
 from pu_shift.ratios.average import fit_average
-from pu_shift.ratios.base import default_centers
 from pu_shift.ratios.calibration import Calibration, least_squares_score, stack_weights
 from pu_shift.ratios.odds import odds_ratio
 from pu_shift.ratios.registry import AUTO, PLAIN, RATIOS, check_candidates
@@ -77,11 +72,6 @@ def test_the_weights_have_the_least_j_of_all_averages(seed):
         if a + b <= 1.0:
             other = np.array([a, b, 1.0 - a - b])
             assert least <= least_squares_score(other @ p, other @ u) + 1e-6
-
-
-def test_equal_candidates_share_the_weight():
-    p, u = np.ones((2, 5)) * [[1.0], [1.0]], np.ones((2, 9))
-    np.testing.assert_allclose(stack_weights(p, u), [0.5, 0.5], atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -174,21 +164,6 @@ def test_every_candidate_comes_near_the_true_ratio(name):
     assert truth - 0.15 < scores[name]["score"] < -0.9
 
 
-def test_nystroem_is_scikit_learns_written_as_kernels():
-    average, *_ = fit_average(X_P, X_U, check_candidates(["nystroem"]), PRIOR)
-    (plain,) = average.ratios
-    X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
-    scaler = StandardScaler().fit(X)
-    kernels = Nystroem(gamma=0.5 / plain.ratio_.expansion_.width**2, n_components=len(X))
-    kernels.components_ = plain.ratio_.expansion_.centers
-    b = len(kernels.components_)
-    kernels = Nystroem(gamma=kernels.gamma, n_components=b).fit(kernels.components_)
-    logistic = LogisticRegression(max_iter=1000)
-    logistic.fit(kernels.transform(scaler.transform(X)), y)
-    share = logistic.predict_proba(kernels.transform(scaler.transform(GRID)))[:, 1]
-    np.testing.assert_allclose(plain(GRID), odds_ratio(share, 300, 1200), rtol=0.01)
-
-
 def test_the_average_is_as_good_as_its_parts(auto):
     assert set(auto.candidates_) == set(AUTO)
     assert sum(part["weight"] for part in auto.candidates_.values()) == pytest.approx(1.0)
@@ -231,14 +206,6 @@ def test_units_of_the_features_do_not_matter(auto):
     np.testing.assert_allclose(
         again.predict_ratio(moved[2]), auto.predict_ratio(GRID), rtol=1e-2, atol=1e-2
     )
-
-
-def test_the_inverse_ratio_decides_alike():
-    there = DensityRatioClassifier(PRIOR, 0.6, estimator=QUICK).fit_pu(X_P, X_U)
-    back = DensityRatioClassifier(PRIOR, 0.6, direction="u/p", estimator=QUICK).fit_pu(X_P, X_U)
-    np.testing.assert_allclose(back.predict_ratio(GRID), 1.0 / there.predict_ratio(GRID))
-    np.testing.assert_array_equal(back.predict(GRID), there.predict(GRID))
-    np.testing.assert_allclose(back.predict_proba(GRID), there.predict_proba(GRID))
 
 
 def test_the_same_seed_gives_the_same_ratio_with_any_number_of_jobs():
@@ -297,19 +264,6 @@ def test_weights_of_rows_are_rows_repeated():
     np.testing.assert_array_equal(plain, none)
 
 
-def test_the_steps_of_a_pipeline_ask_for_weights_by_routing():
-    pytest.importorskip("sklearn", "1.4")
-    X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
-    weights = 1.0 + np.arange(len(y)) % 3
-    with config_context(enable_metadata_routing=True):
-        logistic = LogisticRegression().set_fit_request(sample_weight=True)
-        alone, piped = (
-            DensityRatioClassifier(PRIOR, estimator=estimator).fit(X, y, sample_weight=weights)
-            for estimator in (logistic, make_pipeline(logistic))
-        )
-    np.testing.assert_array_equal(alone.predict_ratio(GRID), piped.predict_ratio(GRID))
-
-
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -333,14 +287,6 @@ def test_missing_values_are_for_estimators_that_take_them(estimator):
         with pytest.raises(ValueError, match="^Input X_u contains NaN: impute") as error:
             DensityRatioClassifier(PRIOR, estimator=other).fit_pu(X_P, X_u)
         assert "\n" not in str(error.value)
-
-
-def test_classifiers_of_one_kind_are_told_apart():
-    several = [make_pipeline(LogisticRegression()), make_pipeline(DummyClassifier()), "linear"]
-    classifier = DensityRatioClassifier(PRIOR, estimator=several).fit_pu(X_P, X_U)
-    weights = [found["weight"] for found in classifier.candidates_.values()]
-    assert list(classifier.candidates_) == ["Pipeline", "Pipeline-2", "linear"]
-    assert weights[1] < 0.1 < weights[0]
 
 
 @pytest.mark.parametrize(("estimator", "least"), [("auto", 3), ("linear", 2), ("ulsif", 2)])
@@ -417,13 +363,6 @@ def test_bad_parameters_of_fit_are_named_before_the_work(estimator, params, mess
         classifier.fit(np.concatenate([X_P, X_U]), y, **params)
 
 
-def test_options_of_ulsif_make_it_ulsif():
-    classifier = DensityRatioClassifier(PRIOR, widths=1.0, lams=0.1).fit_pu(X_P, X_U)
-    assert list(classifier.candidates_) == ["ulsif"]
-    assert classifier.held_out_ is None
-    assert classifier.cross_fit_ is None
-
-
 def test_labels_named_by_pos_label():
     X = np.concatenate([X_P, X_U])
     y = np.repeat(["case", "unknown"], [len(X_P), len(X_U)])
@@ -431,19 +370,6 @@ def test_labels_named_by_pos_label():
     assert classifier.classes_.tolist() == ["unknown", "case"]
     assert classifier.predict([[3.0, 0.0], [-3.0, 0.0]]).tolist() == ["case", "unknown"]
     assert zero_one_scorer(classifier, X, y) > -0.3
-
-
-def test_a_search_inside_a_cross_validation():
-    X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
-    classifier = DensityRatioClassifier(PRIOR, 0.6, estimator=LogisticRegression(), n_folds=2)
-    # Of a monotone function of another, calibration makes the same ratio: C alone tells little.
-    grid = [
-        {"estimator": [DummyClassifier()]},
-        {"estimator": [LogisticRegression()], "estimator__C": [0.1, 1.0]},
-    ]
-    search = GridSearchCV(classifier, grid, scoring=zero_one_scorer, cv=2)
-    assert cross_val_score(search, X, y, scoring=zero_one_scorer, cv=2).mean() > -0.4
-    assert "estimator__C" in search.fit(X, y).best_params_
 
 
 def test_a_threshold_is_not_tuned_by_a_risk():
@@ -454,13 +380,6 @@ def test_a_threshold_is_not_tuned_by_a_risk():
     with pytest.raises(ValueError, match="^scoring: a PU risk tunes no threshold"):
         tuned.fit(X, y)
     assert set(tuned.set_params(scoring="f1").fit(X, y).predict(GRID)) <= {0, 1}
-
-
-def test_default_centers_grow_with_the_rows():
-    counts = [default_centers(n) for n in range(1, 100_000, 997)]
-    assert (np.diff(counts) >= 0).all()
-    assert counts[0] == 1
-    assert max(counts) == 500
 
 
 @pytest.mark.parametrize("estimator", [PLAIN, "nystroem", "linear", ["kliep", "linear"]])

@@ -102,17 +102,6 @@ def test_a_state_whose_parts_do_not_belong_together_is_refused(change, message):
         Ratio.from_state(state | change)
 
 
-def test_trees_cannot_be_saved():
-    with pytest.raises(ValueError, match="^ClassifierRatio cannot be saved without code"):
-        fitted("boosting").to_state()
-
-
-def test_old_names_of_attributes_warn():
-    ratio = ULSIF(X_P, X_U, n_centers=20, widths=1.0, lams=0.1)
-    with pytest.warns(DeprecationWarning, match="^width of a ratio is called width_: "):
-        assert ratio.width == ratio.width_ == 1.0
-
-
 class FirstFeature(DensityRatio, BaseEstimator):
     """A ratio that rises with the first feature, as a user may write one."""
 

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from densratio.RuLSIF import search_sigma_and_lambda
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -169,29 +168,6 @@ def test_clipped_leave_one_out_whatever_the_signs(seed):
     np.testing.assert_allclose(our_loo(phi_nu, phi_de, lams), expected, rtol=1e-9)
 
 
-def test_where_the_python_densratio_differs(capsys):
-    """PyPI's densratio 0.4, like 0.3, drops a denominator in the formula and so scores wrongly.
-
-    In its term B1 the correction for the left-out denominator row is not
-    divided by n_de − φᵀB⁻¹φ. Its score is off from brute force by far more
-    than rounding, and it may choose another candidate.
-    """
-    phi_nu, phi_de = features(0.5)
-    brute = []
-    for lam in LAMS:
-        thetas = [
-            solve(np.delete(phi_nu, i, 0), np.delete(phi_de, i, 0), lam, clip=True)
-            for i in range(30)
-        ]
-        losses = [held_out(phi_nu[[i]], phi_de[[i]], theta) for i, theta in enumerate(thetas)]
-        brute.append(np.mean(losses))
-    np.testing.assert_allclose(our_loo(phi_nu, phi_de, LAMS), brute, rtol=1e-8)
-    search_sigma_and_lambda(NU, DE, 0.0, CENTERS, [0.5], LAMS, verbose=True)
-    theirs = [float(line.rsplit("=", 1)[1]) for line in capsys.readouterr().out.splitlines()]
-    assert len(theirs) == len(brute)
-    assert np.abs(np.array(theirs) - brute).max() > 0.01
-
-
 def test_p_over_u_approaches_the_true_ratio():
     """Error against N(1,1) / (0.4 N(1,1) + 0.6 N(-1,1)) falls as n grows."""
     prior, x = 0.4, np.linspace(-3, 3, 61)[:, None]
@@ -215,16 +191,6 @@ def test_p_over_u_approaches_the_true_ratio():
     assert 0 < truth.min() <= truth.max() < ratio_bounds(prior)[1]
 
 
-def test_both_directions_are_reciprocal_in_the_limit():
-    data = np.random.default_rng(0)
-    a, b = data.normal(0.3, 1, (20000, 1)), data.normal(0, 1.1, (20000, 1))
-    x = np.linspace(-1, 1, 11)[:, None]
-    settings_ = {"widths": [1.0], "lams": [1e-3]}
-    np.testing.assert_allclose(
-        ULSIF(a, b, **settings_)(x) * ULSIF(b, a, **settings_)(x), 1, atol=0.1
-    )
-
-
 def test_linear_basis():
     ratio = ULSIF(NU, DE, basis="linear", lams=[0.1])
     phi_nu, phi_de = (np.column_stack([X, np.ones(len(X))]) for X in (NU, DE))
@@ -233,14 +199,6 @@ def test_linear_basis():
     chosen = ULSIF(NU, DE, basis="linear", lams=LAMS)
     assert chosen.scores_.shape == (1, 4)
     assert chosen.lam_ in LAMS
-
-
-def test_default_widths_are_multiples_of_the_median():
-    ratio = ULSIF(NU, DE)
-    median = median_distance(np.concatenate([NU, DE]))
-    np.testing.assert_allclose(ratio.widths_, np.array(WIDTH_FACTORS) * median)
-    assert ratio.centers_.shape == (70, 2)
-    assert ratio.scores_.shape == (6, 9)
 
 
 def test_default_widths_are_near_those_of_given_factors():
@@ -284,11 +242,6 @@ def test_edge_of_the_grid_is_warned_about():
     assert inside.lam_ == 0.1
 
 
-def test_lambda_zero_with_duplicate_centers_stays_finite():
-    ratio = ULSIF(NU, DE, centers=np.repeat(CENTERS, 2, axis=0), widths=1.0, lams=0.0)
-    assert np.isfinite(ratio(NU)).all()
-
-
 @settings(max_examples=20)
 @given(st.integers(1, 80), st.sampled_from(["kfold", "loo"]))
 def test_chunk_size_changes_nothing(chunk_rows, selection):
@@ -300,23 +253,6 @@ def test_chunk_size_changes_nothing(chunk_rows, selection):
         chunked = ULSIF(NU, DE, **arguments)
         np.testing.assert_allclose(chunked.scores_, whole.scores_, rtol=1e-9)
         np.testing.assert_allclose(chunked(DE), ratio, rtol=1e-7)
-
-
-@pytest.mark.parametrize("selection", ["kfold", "loo"])
-def test_float32_is_close_to_float64(selection):
-    arguments = {"centers": CENTERS, "widths": WIDTHS, "lams": LAMS, "selection": selection}
-    double = ULSIF(NU, DE, **arguments)
-    arguments["centers"] = CENTERS.astype(np.float32)
-    single = ULSIF(NU.astype(np.float32), DE.astype(np.float32), **arguments)
-    np.testing.assert_allclose(single.scores_, double.scores_, rtol=1e-3, atol=1e-5)
-    assert single(DE.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(single(DE.astype(np.float32)), double(DE), rtol=1e-3, atol=1e-4)
-
-
-def test_same_seed_same_answer_and_seeds_matter():
-    first, again, other = (ULSIF(NU, DE, n_centers=10, random_state=s) for s in (1, 1, 2))
-    np.testing.assert_array_equal(first.scores_, again.scores_)
-    assert not np.array_equal(first.centers_, other.centers_)
 
 
 @pytest.mark.parametrize("estimator", ["kfold", "loo", "linear", "kliep"])
@@ -412,11 +348,6 @@ def test_kliep_of_samples_that_hardly_overlap_is_finite_in_float32():
     assert ratio(de).mean() == pytest.approx(1.0, rel=1e-4)
 
 
-def test_kliep_too_narrow():
-    with pytest.raises(ValueError, match=r"\Awidths: 1e-05 is too narrow[^\n]*\Z"):
-        KLIEP(NU, DE, centers=CENTERS, widths=1e-5)
-
-
 # --- bad input -------------------------------------------------------------------
 
 
@@ -425,16 +356,11 @@ def test_kliep_too_narrow():
     ("change", "message"),
     [
         ({"numerator": NU * np.nan}, "numerator must not contain NaN or infinity"),
-        ({"denominator": DE + np.inf}, "denominator must not contain NaN or infinity"),
-        ({"numerator": NU[:0]}, "numerator must have at least 2 row"),
         ({"numerator": NU[:1]}, "numerator must have at least 2 row"),
-        ({"denominator": DE[:1]}, "denominator must have at least 2 row"),
         ({"denominator": DE[:, :1]}, "denominator must have 2 columns"),
-        ({"numerator": NU[0]}, "numerator must be a matrix of rows"),
         ({"denominator": DE.astype(np.float32)}, "denominator must have the dtype of numerator"),
         ({"numerator": np.ones((9, 2)), "denominator": np.ones((9, 2))}, "median distance"),
         ({"widths": [1.0, -1.0]}, "widths must be finite numbers > 0, got -1.0"),
-        ({"widths": []}, "widths must be a non-empty"),
         ({"centers": "middle"}, "centers must be one of"),
         ({"centers": np.zeros((3, 5))}, "centers must have 2 columns"),
         ({"n_centers": 0}, "n_centers must be an integer >= 1"),
@@ -460,14 +386,6 @@ def test_bad_input(make, change, message):
 def test_bad_input_of_ulsif(change, message):
     with pytest.raises(ValueError, match=rf"\A{message}\Z"):
         ULSIF(NU, DE, **change)
-
-
-def test_bad_input_of_predict():
-    ratio = ULSIF(NU, DE, widths=1.0, lams=0.1)
-    with pytest.raises(ValueError, match="X must have 2 columns"):
-        ratio(NU[:, :1])
-    with pytest.raises(ValueError, match="X must not contain NaN"):
-        ratio(NU * np.nan)
 
 
 @pytest.mark.parametrize(("kind", "lams"), [("gaussian", 0.1), ("linear", 0.3)])
