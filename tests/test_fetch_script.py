@@ -49,7 +49,7 @@ def test_what_is_here_is_shown_with_its_facts(run, arguments):
 def test_what_cannot_be_had_is_said_with_where_to_put_it(run):
     status, out = run("--all", "--offline")
     assert status == 1
-    assert "tiny: could not be had" in out
+    assert "tiny: is not available" in out
     assert f"into {loading.raw_folder()}" in out
     assert out.endswith("0 of 1 here; missing: tiny\n")
 

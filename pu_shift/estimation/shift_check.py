@@ -87,10 +87,10 @@ def check_shift(
     .. math:: D = \min_\theta \sup_r \left|F_\mathrm{new}(r) - (1 - \theta)F_\mathrm{u}(r)
               - \theta F_\mathrm{p}(r)\right|,
 
-    and a bootstrap from that mixture gives the distribution of D. Scores see only what
-    matters to decisions; with ``X_p`` and ``X_u`` trees that are trained on half of the rows also
-    try to tell the new rows from the mixture in the other half, by all features (and the two
-    p-values are combined by Bonferroni's rule).
+    and a bootstrap from that mixture gives the distribution of D. Scores see only differences
+    that change decisions. With ``X_p`` and ``X_u``, trees fitted to half of the rows also try to
+    tell the new rows from the mixture in the other half, by all features; the two p-values are
+    combined by Bonferroni's rule.
 
     Parameters
     ----------

@@ -145,10 +145,10 @@ def find_data(
 ) -> tuple[Any, dict[str, str]]:
     """Check the options of a script and fetch its data.
 
-    Returns the options of the run on what can be had, of class ``kind``, and for each other
-    dataset a line about what was tried and what to do, which has been printed. ``DataError``
-    when a dataset that was asked for by name, or every one, cannot be had. Where no GPU can be
-    used, the run is on the CPU, and a line says why.
+    Returns options, of class ``kind``, for the datasets that are available, and for each other
+    one a line, already printed, about what was tried and what to do. ``DataError`` when a dataset
+    that was asked for by name, or every one, is not available. Where no GPU can be used, the run
+    is on the CPU, and a line says why.
     """
     require_chainer("this script")
     names = ("methods", "trials", "seed", "jobs", "cluster", "fresh", "label")
@@ -165,12 +165,12 @@ def find_data(
     for line in problems(options, missing):
         print(line, file=sys.stderr, flush=True)
     if len(missing) == len(asked):
-        raise DataError("no dataset can be had")
+        raise DataError("no dataset is available")
     return replace(options, datasets=[name for name in asked if name not in missing]), missing
 
 
 def problems(options: RunOptions, missing: dict[str, str]) -> list[str]:
-    """Return a line for each thing that a run had to do without, to be said before and after."""
+    """Return a line for the GPU and each dataset that is missing, printed before and after."""
     return [*filter(None, [options.gpu_problem]), *missing.values()]
 
 

@@ -40,9 +40,9 @@ OUTPUTS = (
     "run.json",
 )
 SETS = "sets"
-# To be raised when a seed gives other numbers than before: older training sets are not resumed.
+# Raised when the same seed gives other numbers: older training sets are then not resumed.
 NUMERICS = 1
-# What two runs must have in common, beside the data, to share training sets.
+# Two runs that agree in these fields and in the data may share training sets.
 IDENTITY = ("table", "study", "prior", "test_prior", "protocol", "seed", "numerics")
 HYPER = ("width", "lam", "step")
 _PACKAGES = ("numpy", "scipy", "chainer", "pandas", "scikit-learn")
@@ -277,7 +277,7 @@ class TrialStore:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        # What ended the run is to be told, not what came of it.
+        # The error that ended the run is reported, not one that follows from it.
         with suppress(*(() if error is None else (StoreError,))), self._one_line_errors():
             if error is None:
                 self._begin()
@@ -316,7 +316,7 @@ class TrialStore:
 
     def _open(self) -> None:
         run = read_run(self.folder)
-        holds = {path.name for path in self.folder.iterdir()} - {".lock"}
+        holds = {path.name for path in self.folder.iterdir()}
         others = sorted(holds - {path.name for path in leftovers(self.folder)})
         if others and not run and not list((self.folder / SETS).glob("*.json")):
             raise StoreError(
@@ -332,12 +332,12 @@ class TrialStore:
             latest = {name: run.get(name) for name in ("command", "device", *session)}
             past = [*(run.get("earlier_sessions") or []), latest]
         self._run = {**self._info, **session, "earlier_sessions": past}
-        # What is to be replaced goes when there is something to replace it by.
+        # With --fresh, older results are deleted when the first new ones are written.
         if not (self._fresh and others):
             self._begin()
 
     def _take(self) -> None:
-        """Go on with the trials that the folder holds."""
+        """Take over the trials that the folder holds."""
         stored = _read_stored(self.folder, self._columns, self._refuse_other_run)
         for path, made_by, rows in stored:
             files = {**(made_by.get("files") or {}), **(self._info.get("files") or {})}
@@ -357,11 +357,11 @@ class TrialStore:
             )
 
     def _begin(self) -> None:
-        """Make the folder this run's: nothing in it is touched before."""
+        """Write ``run.json``, after deleting older results if the run is fresh."""
         if self._begun:
             return
         if self._fresh:
-            # run.json goes last: it marks the folder as ours.
+            # run.json is replaced last: it marks the folder as one of ours.
             old = [*leftovers(self.folder), *leftovers(self.folder / SETS)]
             old += (self.folder / SETS).glob("*.json")
             for path in [*old, *(self.folder / name for name in OUTPUTS[:-1])]:
@@ -394,7 +394,7 @@ class TrialStore:
 
 
 def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names a run; the first numerics had no number."""
+    """Return the fields that identify a run; the first runs had no ``numerics``."""
     return {"numerics": 1, **{name: run[name] for name in IDENTITY if name in run}}
 
 

@@ -57,7 +57,7 @@ def write_outputs(
     how many cells it covers. ``ValueError`` if there is no trial of this setting.
     """
     folder = Path(folder)
-    # Sorted, for sums round by the order of their terms.
+    # Sorted, because the order of the terms changes the rounding of a sum.
     summary = summarize(trials.sort_values(TRIAL, kind="stable"))
     comparison = compare(printed_order(summary, setting), paper)
     covered = covered_cells([comparison], [setting], missing)

@@ -255,7 +255,7 @@ def test_the_input_is_never_the_output(files, tmp_path, capsys):
 @pytest.fixture(scope="module")
 def many(files):
     rows = pd.read_csv(files / "new.csv")
-    pd.concat([rows] * 2_000).to_csv(files / "many.csv", index=False)
+    pd.concat([rows] * 1_000).to_csv(files / "many.csv", index=False)
     return files / "many.csv"
 
 
@@ -332,8 +332,7 @@ sys.exit(heavy or status)
     ("redirection", "status", "message"),
     [
         (">/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
-        (">&- 2>&-", 74, ""),
-        ("2>/dev/full", 0, ""),
+        (">&- 2>&-", 0, ""),
     ],
 )
 def test_output_that_cannot_be_written(files, model, redirection, status, message):

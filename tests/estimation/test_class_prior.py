@@ -65,15 +65,15 @@ def test_the_roc_curve_takes_overlap_into_account():
 def test_intervals_hold_made_up_truths_as_often_as_they_say():
     rng = np.random.default_rng(1)
     held = []
-    for _ in range(20):
+    for _ in range(14):
         prior, gap = rng.uniform(0.05, 0.95), rng.uniform(1.0, 4.0)
         X_p, X_u = pu_samples(100, 200, prior, int(rng.integers(10**6)), gap, d=2)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PriorWarning)
             estimate = estimate_prior(X_p, X_u, level=0.95)
         held.append([estimate.low <= prior <= estimate.high, prior <= estimate.bound])
-    # 0.85 is two standard errors below 0.95.
-    assert np.mean(held, axis=0).min() >= 0.85
+    # 0.83 is two standard errors below 0.95.
+    assert np.mean(held, axis=0).min() >= 0.83
 
 
 def test_a_higher_level_gives_a_wider_interval_and_a_higher_bound():
@@ -183,3 +183,39 @@ def test_bad_arguments_are_named(arguments, message):
     X_p, X_u = pu_samples(20, 20, 0.5)
     with pytest.raises(ValueError, match=f"^{message}"):
         estimate_prior(**{"X_p": X_p, "X_u": X_u, **arguments})
+
+
+def warned_of(prior, X_p, X_u):
+    """Whether a fit with this prior says that the rows rule it out."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DensityRatioClassifier(prior, estimator="linear", n_folds=3).fit_pu(X_p, X_u)
+    return any("more than P and U allow" in str(one.message) for one in caught)
+
+
+def test_a_right_prior_is_not_warned_of():
+    draws = [(prior, gap, seed) for prior, gap in ((0.3, 4.0), (0.5, 6.0)) for seed in range(20)]
+    warned = [warned_of(prior, *pu_samples(100, 400, prior, seed, gap)) for prior, gap, seed in draws]
+    # Of 40 draws at a rate of 1 in 100, more than 3 are warned of in 1 of 1,000 cases.
+    assert sum(warned) <= 3
+
+
+def test_a_prior_beyond_the_bound_and_swapped_samples_are_warned_of():
+    X_p, X_u = pu_samples(300, 900, 0.3, gap=4.0)
+    assert warned_of(0.9, X_p, X_u)
+    assert warned_of(0.3, X_u, X_p)
+    with pytest.warns(PriorWarning, match="^prior 0.9 is more than P and U allow, .* at most 0.[34]"):
+        warn_of_prior(0.9, X_p[:, 0], X_u[:, 0])
+
+
+def test_a_wide_interval_is_said_in_the_result():
+    shared = {"bound": 0.3, "level": 0.95, "method": "auto", "parts": {}}
+    rough = PriorEstimate(0.05, 0.01, 0.12, **shared)
+    sharp = PriorEstimate(0.3, 0.25, 0.36, **shared)
+    assert rough.is_rough
+    assert "the interval is wide compared with the estimate" in str(rough)
+    assert not sharp.is_rough
+    assert str(sharp) == (
+        "prior 0.300, 95% interval 0.250 to 0.360 (auto); "
+        "95% upper bound under no assumption 0.300"
+    )

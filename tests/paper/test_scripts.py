@@ -190,7 +190,7 @@ def test_without_any_dataset_there_is_no_table(fast, folder, tmp_path, capsys):
     assert all_tables_main([*fast, "--out", str(tmp_path / "out")]) == 2
     *missing, last = capsys.readouterr().err.splitlines()
     assert [line.split(" is not here")[0] for line in missing] == list(DATASETS)
-    assert last == "error: no dataset can be had"
+    assert last == "error: no dataset is available"
     assert not (tmp_path / "out").exists()
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from pu_shift import KLIEP, ULSIF, DensityRatioClassifier
-from pu_shift._grids import deal_folds
+from pu_shift._grids import random_folds
 from pu_shift.ratios import registry
 from pu_shift.ratios.average import fit_average
 from pu_shift.ratios.base import DensityRatio, Ratio
@@ -57,8 +57,8 @@ def test_a_fit_with_its_own_choices_is_the_same_fit(name):
 @pytest.mark.parametrize("name", RATIOS)
 def test_a_ratio_without_a_fold_does_not_know_its_rows(name):
     """Rows of a fold that become nonsense move the ratios without other folds, not that one."""
-    samples, folds = (X_P, X_U), [deal_folds("X", len(X), 3, k) for k, X in enumerate((X_P, X_U))]
-    held_out = [dealt.of_rows(0, dealt.n) == 1 for dealt in folds]
+    samples, folds = (X_P, X_U), [random_folds("X", len(X), 3, k) for k, X in enumerate((X_P, X_U))]
+    held_out = [one.of_rows == 1 for one in folds]
     ratio, nonsense = fitted(name), [X.copy() for X in samples]
     for X, out in zip(nonsense, held_out):
         X[out] += 2.0
