@@ -347,7 +347,7 @@ def warn_of_prior(prior: float, scores_p: np.ndarray, scores_u: np.ndarray) -> N
             f"prior {prior:.3g} is more than P and U allow, which is at most {bound:.2g}: either "
             "it is too high, or P has cases that U lacks, or P and U are swapped",
             PriorWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

@@ -34,7 +34,7 @@ from pu_shift._checks import ArgumentError, is_dask, positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
 from pu_shift.bigdata import in_memory, map_rows, meta_of
 from pu_shift.device import get_device
-from pu_shift.estimation.class_prior import estimate_prior
+from pu_shift.estimation.class_prior import estimate_prior, warn_of_prior
 from pu_shift.estimators.costs import alpha_of_costs
 from pu_shift.priors import Condition, shift_posterior
 
@@ -339,6 +339,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             Condition(0.5, self._stated_test_prior, self.alpha)
             prior = estimate_prior(X_p, X_u, random_state=child(seed, 9)).prior
         return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
+
+    def _warn_of_prior(self, scores_p: np.ndarray, scores_u: np.ndarray) -> None:
+        """Warn of a prior that was given, if held-out scores of P and U rule it out."""
+        if self.prior is not None:
+            warn_of_prior(self.prior, scores_p, scores_u)
 
     def _wanted(
         self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import ArgumentError, is_dask, one_of, shown
 from pu_shift._seeds import Seed, child
-from pu_shift.estimation.class_prior import warn_of_prior
 from pu_shift.estimation.sensitivity import Sensitivity, decision_sensitivity
 from pu_shift.estimation.test_prior import estimate_from_sums, test_sums
 from pu_shift.estimators.base import PUClassifier, validated
@@ -199,8 +198,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
                 X_p, X_u, candidates, condition.prior, n_folds=n_folds, seed=seed, **work
             )
-            if self.prior is not None:
-                warn_of_prior(self.prior, *self.cross_fit_.scores)
+            self._warn_of_prior(*self.cross_fit_.scores)
             sums = np.stack([ratio_sums(part, "p/u") for part in self.held_out_])
         self.ratio_, self.ratio_sums_ = ratio, sums
         self._inputs_of = self.estimator, self._inputs
