@@ -109,9 +109,8 @@ class DensityRatioClassifier(RatioState, PUClassifier):
     cross_fit_ : pu_shift.ratios.average.CrossFit or None
         The candidates that were fitted without a fold.
     cross_fitted_ : tuple of numpy.ndarray
-        (3, n) arrays of rows of P and of U: p_p/p_u by ratios that were fitted, calibrated and
-        averaged without the row's fold, a score that orders the rows, and the fold, see
-        :class:`pu_shift.ratios.average.CrossFit`. :func:`pu_shift.evaluate` judges by them.
+        (3, n) arrays of P and of U that :func:`pu_shift.evaluate` judges by, see
+        :class:`pu_shift.ratios.average.CrossFit`.
     prior_ : float
         π as given or estimated in ``fit``.
     prior_interval_ : tuple of float or None
@@ -199,8 +198,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
                 P, U = device.send((X_p, X_u))
                 ratio = kernel_ratio(self, name, P, U, n_folds, seed)
                 known = self._held_out_ratios(ratio, P, U, child(seed, 8))
-            score = float(ratio.scores_.min())
-            self.candidates_ = {name: {"score": score, "weight": 1.0}}
+            self.candidates_ = {name: {"score": float(ratio.scores_.min()), "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
             cross_fitted = tuple(np.stack([part, part, 0.0 * part]) for part in known)
         else:
@@ -214,10 +212,9 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         self.ratio_, self.ratio_sums_, self.cross_fitted_ = ratio, sums, cross_fitted
         self._inputs_of = self.estimator, self._inputs
         # The ratio is of this direction whatever the parameter becomes.
-        self.direction_, self.prior_ = self.direction, condition.prior
-        self.prior_interval_ = interval
-        if hasattr(self, "test_prior_"):
-            del self.test_prior_
+        self.direction_ = self.direction
+        self.prior_, self.prior_interval_ = condition.prior, interval
+        vars(self).pop("test_prior_", None)
 
     def _held_out_ratios(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> tuple[Any, ...]:
         """Return p_p/p_u of P and U, by ratios of the same width and λ fitted without the row."""
@@ -248,8 +245,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         """Ratios of rows whose test prior is estimated first, if it is to be."""
         ratio = self.predict_ratio(X)
         if self.test_prior == "estimate":
-            sums = ratio_sums(ratio, self.direction_)
-            self.test_prior_ = estimate_from_sums(self, sums)
+            self.test_prior_ = estimate_from_sums(self, ratio_sums(ratio, self.direction_))
         return ratio
 
     def sensitivity(
