@@ -111,10 +111,8 @@ class DensityRatioClassifier(RatioState, PUClassifier):
     cross_fitted_ : tuple of numpy.ndarray
         (3, n) arrays of P and of U that :func:`pu_shift.evaluate` judges by, see
         :class:`pu_shift.ratios.average.CrossFit`.
-    prior_ : float
-        π as given or estimated in ``fit``.
-    prior_interval_ : tuple of float or None
-        Its 95 % interval, if it was estimated.
+    prior_, prior_interval_ : float, tuple of float or None
+        π as given in ``fit``, or as estimated, with its 95 % interval.
     ratio_sums_ : numpy.ndarray
         (2, 3) what the estimate of π′ needs to know of held-out rows of P and U.
     test_prior_ : pu_shift.estimation.test_prior.ShiftEstimate
