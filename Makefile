@@ -41,7 +41,7 @@ RATIO_TESTS := tests/ratios tests/estimation tests/estimators/test_base.py tests
 STUDIES := asymmetric robustness estimated_prior class_prior networks
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
-.PHONY: help install data $(TABLES) $(STUDIES) tables report test coverage test-bare test-ratio lint format docs site figures test-all \
+.PHONY: help install data $(TABLES) $(STUDIES) tables verify verify-full verify-mutants report test coverage test-bare test-ratio lint format docs site figures test-all \
 	test-oldest test-gpu types bench load scale dist wheel wheel-all install-table chaos fuzz audit clean
 
 help: ## list the targets
@@ -85,6 +85,17 @@ $(STUDIES): $(STAMP)
 tables: $(STAMP) ## all seven tables, sharing work
 	$(BIN)/python experiments/all_tables.py $(ARGS)
 
+verify: $(STAMP) ## check that this machine gives the published results: trials run again, headlines, theory (a minute)
+	@mkdir -p results/verify
+	$(BIN)/pu-shift verify --report results/verify/quick.json $(ARGS)
+
+verify-full: $(STAMP) ## the same with all seven tables, ten trials, and against the paper (about 10 minutes)
+	@mkdir -p results/verify
+	$(BIN)/pu-shift verify --full --out results/verify --report results/verify/full.json $(ARGS)
+
+verify-mutants: $(STAMP) ## make mistakes on purpose, one at a time: which line of `make verify` sees each
+	$(BIN)/python tools/mutants.py $(ARGS)
+
 report: $(STAMP) ## a page and figures of the reference results (ARGS="results/all --out DIR": of others)
 	$(BIN)/python experiments/report.py $(or $(ARGS),results/reference)
 	$(if $(ARGS),,mv results/report/report.html docs/)
@@ -102,7 +113,7 @@ site: $(SITE) ## build the documentation site in docs/_build/html (ARGS="-D plot
 figures: $(STAMP) ## draw the figures of the documents that come from the examples
 	$(BIN)/python tools/draw_figures.py
 
-docs: $(STAMP) ## write the parts of the documents that come from code and results
+docs: $(DEV) ## write the parts of the documents that come from code and results
 	$(BIN)/python tools/write_docs.py
 
 $(BENCH)/.installed: setup.py requirements/bench.txt
@@ -157,11 +168,11 @@ format: $(DEV) ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: lint ## run every test (the first call sets everything up)
-	$(BIN)/python -m pytest $(ARGS)
+test: lint ## run every test (the first call sets everything up; COVERAGE=1: ask for 95 % of the lines)
+	$(BIN)/python -m pytest $(if $(COVERAGE),--cov=pu_shift --cov-report=term:skip-covered --cov-fail-under=95) $(ARGS)
 
 coverage: ## run every test and ask for 95 % line coverage (slower)
-	$(MAKE) --no-print-directory test ARGS="--cov=pu_shift --cov-report=term:skip-covered --cov-fail-under=95 $(ARGS)"
+	@$(MAKE) --no-print-directory test COVERAGE=1
 
 test-bare: lint ## run the tests that use data, as on a machine without any of it and without a network
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \

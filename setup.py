@@ -58,16 +58,25 @@ setup(
     ],
     license="MIT",
     license_files=["LICENSE"],
-    packages=[*find_packages(include=["pu_shift", "pu_shift.*"]), "pu_shift.paper_tables"],
+    packages=[
+        *find_packages(include=["pu_shift", "pu_shift.*"]),
+        "pu_shift.paper_tables",
+        "pu_shift.reference",
+    ],
     py_modules=["pu_shift_start"],
-    # The printed tables lie at the top, where a reader looks for them.
-    package_dir={"pu_shift.paper_tables": "paper_tables"},
+    # These lie at the top, where a reader looks for them.
+    package_dir={
+        "pu_shift.paper_tables": "paper_tables",
+        "pu_shift.reference": "results/reference",
+    },
     package_data={
         "pu_shift": ["py.typed"],
         "pu_shift._pages": ["*.js"],
         "pu_shift.explorer": ["assets/*"],
         "pu_shift.report": ["assets/*"],
         "pu_shift.paper_tables": ["*.csv"],
+        # What `pu-shift verify` compares with: 80 kB in the wheel.
+        "pu_shift.reference": ["table*/trials.csv", "table*/run.json"],
     },
     python_requires=">=3.10,<3.16",
     install_requires=[

@@ -6,7 +6,7 @@
     python datasets/fetch.py --list           # what is here, from where, how big
     python datasets/fetch.py --verify         # hash and parse every file again
 
-The exit status is 1 when a dataset that was asked for cannot be had or a file
+The exit status is 1 when a dataset that was asked for is not available or a file
 is bad, and 2 when the command line is wrong.
 """
 
@@ -45,7 +45,7 @@ def get(names: Sequence[str], offline: bool) -> int:
     """Load each dataset, fetching it if need be; return the exit status."""
     missing = [name for name in names if not _loads(name, offline)]
     for name in missing:
-        print("\n  ".join([f"{name}: could not be had", *by_hand(name)]))
+        print("\n  ".join([f"{name}: is not available", *by_hand(name)]))
     if missing:
         print(f"{len(names) - len(missing)} of {len(names)} here; missing: {', '.join(missing)}")
     return int(bool(missing))

@@ -67,7 +67,7 @@ def write_report(
 
 
 def surfaces_of(results: Results, condition: Condition) -> Surfaces | None:
-    """Return the banana data's surfaces, or None, saying why, if they cannot be had."""
+    """Return the banana data's surfaces, or None, saying why, if the data are not available."""
     run = results.runs[0]
     try:
         # One thread, as in the tables: more would change the rounding.

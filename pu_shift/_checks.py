@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 LARGEST = 1e150
-"""The largest value of a feature: squares are summed, and have to be finite too."""
+"""The largest value of a feature, so that sums of squares are finite."""
 
 
 class ArgumentError(ValueError):
-    """An argument that breaks a rule: its name, and the rule with what was found.
+    """A bad argument: its name, and the rule that it breaks with the value that was found.
 
-    Whoever calls the argument by another name can say so: the command line names its option.
+    The command line replaces the name by that of its option.
     """
 
     def __init__(self, name: str, rule: str) -> None:

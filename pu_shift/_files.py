@@ -34,10 +34,10 @@ def replacing(
         with open(target, "wb" if binary else "w", **options) as file:
             yield file
         return
-    # A fresh name, created exclusively: no link that lies there is followed.
+    # A new name, created exclusively, so that no existing link is followed.
     part = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        # Inside: a signal may come as soon as the file is there.
+        # Opened inside the try block: a signal may come as soon as the file exists.
         try:
             file = open(part, "xb" if binary else "x", **options)  # noqa: SIM115 - closed below
         except OSError as error:
@@ -86,5 +86,5 @@ def sync_folder(folder: Path) -> None:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """Return what killed processes left: the temporary files of `replacing`."""
+    """Return the temporary files of `replacing` that killed processes left."""
     return [path for path in folder.glob(".*.tmp") if _TEMPORARY.fullmatch(path.name)]

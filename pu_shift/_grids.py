@@ -15,54 +15,42 @@ WIDTH_FACTORS = (1 / 8, 1 / 4, 1 / 2, 1.0, 3 / 2, 2.0)
 ULSIF_LAMS = tuple(float(lam) for lam in np.logspace(-3, 1, 9))
 # Wider than uLSIF's own grid: one eigendecomposition serves every λ.
 RATIO_LAMS = tuple(float(lam) for lam in np.logspace(-5, 1, 13))
-# A width more is a training more.
+# Each width costs another training.
 RISK_WIDTH_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0)
 RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# So many consecutive rows are shuffled with one seed.
+SHUFFLED_ROWS = 65_536
 
 
-# Consecutive rows that are assigned to folds at a time.
-DEALT_AT_ONCE = 65_536
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Folds:
-    """n rows, assigned to folds 0 … n_folds − 1 at random; their sizes differ by at most one.
+    """The random fold, 0 … n_folds − 1, of each row; their sizes differ by at most one."""
 
-    The folds of any consecutive rows can be had alone.
-    """
-
-    n: int
+    of_rows: np.ndarray
     n_folds: int
-    seed: Seed
-
-    def of_rows(self, start: int, stop: int) -> np.ndarray:
-        """Return the folds of consecutive rows."""
-        first, parts = start // DEALT_AT_ONCE * DEALT_AT_ONCE, []
-        for begin in range(first, stop, DEALT_AT_ONCE):
-            end = min(begin + DEALT_AT_ONCE, self.n)
-            seed = self.seed if begin == 0 else child(self.seed, begin // DEALT_AT_ONCE)
-            parts.append(
-                np.random.default_rng(seed).permutation(np.arange(begin, end) % self.n_folds)
-            )
-        return np.concatenate(parts)[start - first : stop - first] if parts else np.empty(0, int)
 
     @property
     def counts(self) -> np.ndarray:
         """The number of rows of each fold."""
-        return self.n // self.n_folds + (np.arange(self.n_folds) < self.n % self.n_folds)
+        return np.bincount(self.of_rows, minlength=self.n_folds)
 
 
-def deal_folds(name: str, n: int, n_folds: int, seed: Seed) -> Folds:
+def random_folds(name: str, n: int, n_folds: int, seed: Seed) -> Folds:
     """Assign n rows to folds."""
     positive_int("n_folds", n_folds, least=2)
     if n < n_folds:
         raise ArgumentError(name, f"must have at least n_folds = {n_folds} rows, got {n}")
-    return Folds(n, n_folds, seed)
+    parts = []
+    for start in range(0, n, SHUFFLED_ROWS):
+        own = seed if start == 0 else child(seed, start // SHUFFLED_ROWS)
+        rows = np.arange(start, min(start + SHUFFLED_ROWS, n))
+        parts.append(np.random.default_rng(own).permutation(rows % n_folds))
+    return Folds(np.concatenate(parts), n_folds)
 
 
 def assign_folds(name: str, n: int, n_folds: int, seed: Seed) -> np.ndarray:
     """Return the fold of each of n rows, see :class:`Folds`."""
-    return deal_folds(name, n, n_folds, seed).of_rows(0, n)
+    return random_folds(name, n, n_folds, seed).of_rows
 
 
 def training_weights(folds: np.ndarray, n_folds: int, dtype: type = np.float32) -> np.ndarray:

@@ -6,14 +6,12 @@
 2     wrong input: arguments, files, data, devices; or not enough memory
 74    the standard output cannot be written
 128+  a signal: 129 (SIGHUP), 130 (Ctrl-C), 143 (SIGTERM)
-141   whoever read the output has gone (``| head``)
+141   the reader of the output has gone (``| head``)
 ====  ==========================================================
 """
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import signal
 import sys
@@ -50,7 +48,7 @@ def exit_status(run: Callable[[], int]) -> int:
             status = 2
             print(f"error: not enough memory: {one_line(error)}", file=sys.stderr)
         except BaseException:
-            # An interrupt in the middle of foreign code may come out as any error.
+            # A library that is interrupted may raise any error.
             if not received:
                 raise
         if received:
@@ -98,32 +96,21 @@ class _Output:
 
 
 class _Messages(_Output):
-    """The standard error output: what cannot be said there must not stop the work."""
+    """The standard error output: a message that cannot be written does not stop the work."""
 
     def _failed(self, error: Exception) -> None:
         pass
 
 
-class _Closed(io.TextIOBase):
-    """Takes the place of a stream that was closed before the start."""
-
-    def write(self, text: str) -> int:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-
-
 @contextmanager
 def _streams() -> Iterator[None]:
-    """Guard the standard streams, and leave nothing in them that could fail at exit."""
-    if sys.stdout is None or sys.stderr is None:
-        # Else the next file to be opened would become a standard stream.
-        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-            pass
-        os.close(descriptor)
+    """Tell failures of the standard streams from others, and leave none for the exit."""
     before = sys.stdout, sys.stderr
-    output, messages = (_Closed() if stream is None else stream for stream in before)
+    # Python has None for a stream that was closed before the start.
+    output, messages = (stream or open(os.devnull, "w") for stream in before)  # noqa: SIM115
     for stream in (output, messages):
         if getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="replace")  # a terminal without π gets a question mark
     sys.stdout, sys.stderr = _Output(output), _Messages(messages)
     try:
         yield
@@ -143,7 +130,7 @@ def _emptied(stream: Any) -> None:
 
 @contextmanager
 def _signals(received: list[int]) -> Iterator[None]:
-    """Let the signals that end a process raise KeyboardInterrupt, and note which came."""
+    """Turn the signals that end a process into KeyboardInterrupt, and record them."""
 
     def interrupt(number: int, _: Any) -> None:
         received.append(number)

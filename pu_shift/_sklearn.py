@@ -1,4 +1,4 @@
-"""What several modules need of scikit-learn: a scaler of two samples, the steps of a pipeline."""
+"""Helpers around scikit-learn: a scaler of two samples, the steps of a pipeline."""
 
 from __future__ import annotations
 

@@ -148,16 +148,16 @@ def compute(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> l
 
 
 def on_worker(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that runs where the package has this version, and says where it has not.
+    """Return a function that refuses to run on a worker with another version of the package.
 
-    It can be sent to a worker without the package, which could not even read ``function``.
+    It can be unpickled on a worker without the package, unlike ``function`` itself.
     """
     from cloudpickle import dumps
 
     packed, needed = dumps(function), __version__
 
     def call(*arguments: Any, **options: Any) -> Any:
-        # A local function travels by its code, and must find all that it needs by itself.
+        # Pickled by its code: it can use only what it imports itself.
         import pickle
 
         try:
@@ -226,13 +226,13 @@ def connected(address: str) -> Iterator[Any]:
     try:
         try:
             client = Client(address, timeout=CONNECT_TIMEOUT)
-        except Exception as error:  # anything may come from a server that is no scheduler
+        except Exception as error:  # a server that is no scheduler may cause any error
             raise ValueError(f"cluster {address} cannot be reached: {one_line(error)}") from None
         try:
             _wait_for_a_worker(client, address)
             yield client
         finally:
-            client.close(timeout=2)  # one that does not answer must not keep us
+            client.close(timeout=2)  # do not wait for one that does not answer
     finally:
         for logger, level in zip(loggers, levels):
             logger.setLevel(level)
@@ -269,9 +269,9 @@ def results(
 
 
 def _with_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call with BLAS on one thread, in this process for good.
+    """Call with BLAS on one thread, a limit that stays.
 
-    The threads of a worker share the limit, and the first to finish would lift it for the others.
+    The threads of a worker share it: the first to finish would lift it for the others.
     """
     threadpool_limits(1)
     return function(*arguments)

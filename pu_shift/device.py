@@ -77,7 +77,7 @@ def device_of(array: Any) -> Device:
 
 
 def array_module(array: Any) -> Any:
-    """Return the module of an array: CuPy, or NumPy for whatever else there is."""
+    """Return the module of an array: CuPy, or else NumPy."""
     return device_of(array).xp
 
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+from tests.browser import driver  # noqa: F401
+
 # Stand-ins for packages that are not installed: found by sub-processes only.
 collect_ignore = ["doubles"]
 

@@ -3,7 +3,6 @@
 import math
 import pickle
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,12 +45,6 @@ def test_sign_checks(value):
 def test_positive_int_refuses(value):
     with pytest.raises(ValueError, match="n must be an integer >= 1"):
         _checks.positive_int("n", value)
-
-
-def test_positive_int_takes_numpy_integers():
-    result = _checks.positive_int("n", np.int32(3))
-    assert result == 3
-    assert type(result) is int
 
 
 def test_one_of_names_the_choices():

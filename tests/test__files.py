@@ -2,7 +2,6 @@
 
 import os
 import stat
-import threading
 
 import pytest
 
@@ -54,37 +53,11 @@ def test_without_follow_a_link_is_replaced_and_its_target_left_alone(tmp_path):
     assert not link.is_symlink()
 
 
-def test_what_is_no_regular_file_is_written_to(tmp_path):
-    pipe, seen = tmp_path / "pipe", []
-    os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: seen.append(pipe.read_text(encoding="utf-8")))
-    reader.start()
-    with replacing(pipe) as file:
-        file.write("new")
-    reader.join(10)
-    assert seen == ["new"]
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
 def test_an_error_names_the_file_that_was_asked_for(tmp_path):
     path = tmp_path / "absent" / "out.csv"
     with pytest.raises(FileNotFoundError) as caught, replacing(path):
         pass
     assert caught.value.filename == str(path)
-
-
-def test_the_file_is_synced_before_the_rename_and_the_folder_after(tmp_path, monkeypatch):
-    seen, fsync, rename = [], os.fsync, os.replace
-
-    def synced(descriptor):
-        seen.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "replace", lambda *paths: seen.append("rename") or rename(*paths))
-    with replacing(tmp_path / "out") as file:
-        file.write("new")
-    assert seen == ["file", "rename", "folder"]
 
 
 def test_a_kill_before_any_step_leaves_the_old_or_the_new_file(tmp_path):

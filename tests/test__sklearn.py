@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pu_shift._sklearn import fit_scaler, last_step, restore_scaler, split_steps
+from pu_shift._sklearn import fit_scaler, last_step, split_steps
 
 ROWS = np.array([[1.0, 5.0], [3.0, 5.0], [8.0, 5.0]])
 
@@ -14,13 +14,6 @@ def test_a_scaler_gives_both_samples_together_mean_zero_and_unit_variance():
     scaled = fit_scaler(ROWS[:1], ROWS[1:]).transform(ROWS)
     np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(scaled.std(axis=0), [1.0, 0.0])  # constant features stay finite
-
-
-def test_a_restored_scaler_is_the_scaler():
-    scaler = fit_scaler(ROWS)
-    restored = restore_scaler(scaler.mean_, scaler.scale_, len(ROWS))
-    np.testing.assert_array_equal(restored.transform(ROWS), scaler.transform(ROWS))
-    assert restored.n_samples_seen_ == scaler.n_samples_seen_
 
 
 def test_the_last_step_is_that_of_a_pipeline_or_the_estimator():

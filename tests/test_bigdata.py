@@ -57,12 +57,6 @@ def test_the_sample_is_the_same_for_any_partitions(sizes, most, seed):
     assert set(whole[:, 0]) <= set(X[:, 0])
 
 
-def test_many_columns_make_a_smaller_sample(monkeypatch):
-    monkeypatch.setattr(bigdata, "MAX_SAMPLE_CELLS", 50)
-    X = da.zeros((100, 5), chunks=(30, 2))
-    assert in_memory({"X": X}, 0)[0].shape == (10, 5)
-
-
 @pytest.mark.parametrize("options", [OPTIONS, {"estimator": "linear"}, {"estimator": "kliep"}])
 def test_a_fit_to_few_rows_is_the_fit_in_memory(samples, options):
     X_p, X_u = samples
@@ -84,13 +78,6 @@ def test_any_estimator_takes_the_sample(samples, monkeypatch):
         RiskMinimizationClassifier(0.3, n_steps=20, safe=False),
     ):
         assert classifier.fit_pu(X_p, lazy).predict(X_u).shape == (len(X_u),)
-
-
-def test_float32_stays_float32(samples):
-    X_p, X_u = (X.astype(np.float32) for X in samples)
-    options = {"widths": 100.0, "lams": 0.1}
-    found = DensityRatioClassifier(0.3, **options).fit_pu(X_p, da.from_array(X_u, (200, 3)))
-    assert found.ratio_.centers_.dtype == np.float32
 
 
 def test_both_priors_are_estimated_as_in_memory(samples):
@@ -151,20 +138,6 @@ def test_predictions_of_dask_data_frames_keep_the_index(samples):
     assert len(classifier.predict(nothing).compute()) == 0
     with pytest.raises(ValueError, match="feature names should match"):
         classifier.predict(lazy[["a", "c"]])
-
-
-def test_rows_of_a_generator_of_ones_own(samples):
-    """What the documentation shows for rows that come from elsewhere."""
-    X_p, X_u = samples
-
-    def month(number):
-        return pd.DataFrame(X_u[140 * number : 140 * (number + 1)], columns=NAMES)
-
-    lazy = dd.from_map(month, range(5))
-    table = pd.DataFrame(X_p, columns=NAMES)
-    found = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(table, lazy)
-    expected = DensityRatioClassifier(0.3, **OPTIONS).fit_pu(X_p, X_u)
-    np.testing.assert_allclose(found.predict_ratio(table), expected.predict_ratio(X_p), rtol=1e-6)
 
 
 def bad_frame(X):

@@ -89,17 +89,6 @@ def test_array_namespace():
         device.array_namespace(np.zeros(1), strict)
 
 
-@pytest.mark.parametrize("values", [[1.0, 2.0], np.array([3]), np.float32(4.0), [True], 5])
-def test_beside(values):
-    for array in (np.zeros(2), array_api_strict.zeros(2)):
-        moved = device.beside(values, array)
-        assert device.array_namespace(moved) is device.array_namespace(array)
-        np.testing.assert_array_equal(device.to_numpy(moved), values)
-        assert device.to_numpy(moved).dtype == np.asarray(values).dtype
-        assert device.beside(moved, array) is moved
-    assert device.beside(values, np.zeros(2), np.float32).dtype == np.float32
-
-
 def test_on_device():
     rows = np.zeros((2, 1))
     assert device.on_device("x", rows, device.get_device()) is rows
@@ -108,13 +97,6 @@ def test_on_device():
         device.on_device("x", rows, elsewhere)
     with pytest.raises(ValueError, match="x must be on the model's device @numpy"):
         device.on_device("x", [[1.0]], device.get_device())
-
-
-def test_to_numpy(monkeypatch):
-    np.testing.assert_array_equal(device.to_numpy(array_api_strict.asarray([1.0, 2.0])), [1, 2])
-    on_device = types.SimpleNamespace(get=lambda: np.array([3.0]))
-    monkeypatch.setattr(device.array_api_compat, "is_cupy_array", lambda array: True)
-    np.testing.assert_array_equal(device.to_numpy(on_device), [3.0])
 
 
 def blas_threads():

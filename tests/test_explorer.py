@@ -5,9 +5,6 @@ import re
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from sklearn.linear_model import LogisticRegression
@@ -23,8 +20,8 @@ from pu_shift.explorer import (
     training_posterior,
 )
 from pu_shift.priors import shift_posterior
+from tests.browser import HOSTILE, LOW_CONTRAST, PHONE, WIDE, Browser, needs_browser
 from tests.mixtures import pu_samples
-from tests.report.test_browser import CHROMIUM, DRIVER, FLAGS, HOSTILE, LOW_CONTRAST, PHONE, WIDE
 
 PRIOR = 0.3
 POSTERIOR = np.concatenate(
@@ -32,11 +29,6 @@ POSTERIOR = np.concatenate(
 )
 NAMES = [HOSTILE, 'say "hi", twice', "=1+1", *(f"case {i}" for i in range(700))]
 CONDITION = Condition(PRIOR, 0.2, 0.1)
-
-needs_browser = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER),
-    reason="needs Chromium and its driver (Debian: apt install chromium chromium-driver)",
-)
 
 
 @pytest.fixture(scope="module")
@@ -106,54 +98,19 @@ def test_costs_begin_in_the_proportion_of_alpha(alpha):
     assert costs[0] / sum(costs) == pytest.approx(alpha, rel=1e-12)
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    folder = tmp_path_factory.mktemp("downloads")
-    options.add_experimental_option("prefs", {"download.default_directory": str(folder)})
-    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(DRIVER))
-    browser.folder = folder
-    yield browser
-    browser.quit()
-
-
-class Explorer:
+class Explorer(Browser):
     """What the tests do with the page."""
 
     def __init__(self, driver, path):
-        self.driver, self.path = driver, path
+        super().__init__(driver, path.as_uri())
+        self.path = path
         text = explorer_page(POSTERIOR, CONDITION, keep={"who": NAMES}, unit="€", data=HOSTILE)
         path.write_text(text, encoding="utf-8")
-
-    def load(self, size=WIDE, scheme="light"):
-        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        self.driver.get(self.path.as_uri())
-        assert self.run("return document.documentElement.dataset.ready") == "true"
-        return self
-
-    def run(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def one(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def write(self, name, value):
         box = self.one(f"#{name}-box")
         box.clear()
         box.send_keys(str(value))
-
-    def reading(self, name):
-        return json.loads(self.one(f"#{name}").get_attribute("data-value"))
 
     def press(self, name):
         """Click a download button; return the rows of the file."""
@@ -263,27 +220,6 @@ def test_a_number_that_cannot_be_is_said(page, name, value, message):
     assert page.one(f"#{name}-box").get_attribute("aria-invalid") == "true"
     page.write(name, "7")
     assert page.one("#wrong").text == ""
-
-
-@needs_browser
-def test_a_share_that_the_cases_contradict_is_said(page):
-    page.write("test-prior", 30)
-    assert not page.one("#doubt").is_displayed()
-    page.write("test-prior", 90)
-    assert "Is the share of positives right?" in page.one("#doubt").text
-
-
-@needs_browser
-def test_nothing_to_flag_is_said(page):
-    # The case whose posterior is 1 is flagged whatever it costs: the page is made without it.
-    text = explorer_page(POSTERIOR[2:], CONDITION, data="cases.csv")
-    page.path.write_text(text, encoding="utf-8")
-    page.load()
-    page.write("false-alarm", "1e9")
-    assert page.reading("flagged") == 0
-    assert page.one("#list-note").text == "No case is worth flagging here."
-    assert not page.one("#list").is_displayed()
-    assert not page.one("#download").is_enabled()
 
 
 @needs_browser

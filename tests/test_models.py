@@ -34,13 +34,6 @@ def test_scores_are_features_times_weights(make, k, dtype):
     np.testing.assert_allclose(scores.array, expected.reshape(scores.shape), rtol=1e-4, atol=1e-5)
 
 
-def test_zero_start_and_chainer_initialisers():
-    assert not LinearModel(3).W.array.any()
-    model = LinearModel(300, 40, chainer.initializers.LeCunNormal(rng=np.random.RandomState(0)))
-    assert model.W.array.std() > 0
-    assert not model.b.array.any()
-
-
 @pytest.mark.parametrize("make", [linear, kernel])
 @pytest.mark.parametrize("k", [None, 3])
 def test_saved_and_loaded_model_is_the_same(make, k, tmp_path):
@@ -53,16 +46,6 @@ def test_saved_and_loaded_model_is_the_same(make, k, tmp_path):
     )
     chainer.serializers.load_npz(tmp_path / "model.npz", other)
     np.testing.assert_array_equal(model(X).array, other(X).array)
-
-
-@pytest.mark.parametrize("make", [linear, kernel])
-def test_moves_to_a_device(make):
-    model = make(2)
-    before = model(X).array
-    model.to_device("@numpy")
-    np.testing.assert_array_equal(model(X).array, before)
-    if make is kernel:
-        assert "centers" in model._persistent  # moved and saved with the parameters
 
 
 def test_gradient_reaches_the_parameters():
@@ -101,13 +84,3 @@ def test_the_initial_weights_of_a_network_come_from_the_seed_alone():
     )
     np.testing.assert_array_equal(same.linear1.W.array, again.linear1.W.array)
     assert (same.linear1.W.array != other.linear1.W.array).any()
-
-
-def test_the_default_is_a_six_layer_network():
-    sizes = [link.W.shape for link in MLP(784).children() if link.name.startswith("linear")]
-    assert sorted(sizes) == sorted([(300, 784), (300, 300), (300, 300), (300, 300), (1, 300)])
-
-
-def test_bad_sizes_of_a_network_are_named():
-    with pytest.raises(ValueError, match="^n_hidden must be an integer >= 1"):
-        MLP(3, 5, 0)

@@ -79,37 +79,9 @@ def test_the_api_page_names_whatever_can_be_imported():
     assert all(f"`{name}`" in text_of("docs/api.md") for name in ready_made)
 
 
-def test_there_are_pages():
-    assert {"README.md", "docs/start.md", "datasets/README.md"} <= set(PAGES)
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     assert broken(page, text_of(page)) == []
-
-
-@pytest.mark.parametrize(
-    ("link", "good"),
-    [
-        ("[a](docs/GPU.md)", True),
-        ("[a](docs/absent.md)", False),
-        ("![a](absent.png)", False),
-        ("[a](#one--two)", True),
-        ("[a](#one-two)", False),
-        ("[a](#one--two-1)", True),
-        ("[a](docs/GPU.md#the-gpu)", False),
-        ("[a](../outside.md)", False),
-        ("[a](https://example.org/b#c)", True),
-        ("[a](http://example.org)", False),
-        ("[a](https://)", False),
-        ("[a]: absent.md", False),
-        ("`[a](absent.md)`", True),
-        ("```\n[a](absent.md)\n```", True),
-    ],
-)
-def test_the_link_checker_sees_what_is_broken(link, good):
-    text = f"# One & two\n\n{link}\n\n## One & two\n"
-    assert (broken("README.md", text) == []) == good
 
 
 @pytest.fixture
@@ -151,13 +123,6 @@ def run(page, text, namespace):
 def test_code_runs(page, namespace):
     with contextlib.redirect_stdout(io.StringIO()):
         run(page, text_of(page), namespace)
-
-
-def test_wrong_code_is_seen(namespace):
-    run("page", "```python\na = 1\n```\n```pycon\n>>> a\n1\n```\n", namespace)
-    for text in ("```python\nb\n```\n", "```pycon\n>>> 1 + 1\n3\n```\n"):
-        with pytest.raises((NameError, AssertionError)), contextlib.redirect_stdout(io.StringIO()):
-            run("page", text, namespace)
 
 
 def test_python_is_marked_as_such():
@@ -229,16 +194,3 @@ def test_every_shell_block_is_run_here_or_by_make_wheel():
     }
     assert all(block in scripts for block in there)
     assert re.search(r"^make wheel$", text_of(".ci/run"), re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("block", "expected"),
-    [
-        ("```console\n$ make install\n> more\n```\n", ["make install\nmore"]),
-        ("```text\n$ make install\n```\n", []),
-    ],
-)
-def test_commands_are_what_follows_a_prompt(block, expected):
-    assert RUN_BLOCKS.blocks(block) == RUN_BLOCKS.installing(block) == expected
-    with pytest.raises(ValueError, match="must begin with a prompt"):
-        RUN_BLOCKS.blocks("```console\n$ ls\nfile\n```\n")

@@ -2,8 +2,6 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pu_shift import Condition, DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.plots import CostDisplay, PosteriorDisplay, ReliabilityDisplay, ThresholdDisplay
@@ -130,17 +128,6 @@ def test_displays_draw_on_the_axes_they_are_given(ratio, data):
     assert all(ax.lines and ax.get_xlabel() and ax.get_ylabel() for ax in axes)
 
 
-def test_a_pipeline_is_drawn_as_its_classifier(ratio, data):
-    pipeline = make_pipeline(StandardScaler(), DensityRatioClassifier(PRIOR, TEST_PRIOR, ALPHA))
-    X = np.concatenate(data[:2])
-    pipeline.fit(X, np.repeat([1, 0], [len(part) for part in data[:2]]))
-    _, X_u, X, y = data
-    assert ThresholdDisplay.from_estimator(pipeline).condition == ratio.condition
-    assert PosteriorDisplay.from_estimator(pipeline, X_u).counts.sum() == len(X_u)
-    assert ReliabilityDisplay.from_estimator(pipeline, X, y).weight.sum() == pytest.approx(1.0)
-    assert (CostDisplay.from_estimator(pipeline, X_u).cost > 0).all()
-
-
 def test_bad_input_is_named(ratio, risk, data):
     _, X_u, X, y = data
     for display, arguments in ((ThresholdDisplay, ()), (CostDisplay, (X_u,))):
@@ -162,8 +149,3 @@ def test_bad_input_is_named(ratio, risk, data):
             ThresholdDisplay.from_estimator(ratio, **options)
     with pytest.raises(ValueError, match="estimator must be a classifier of pu_shift"):
         PosteriorDisplay.from_estimator(3, X_u)
-
-
-def test_a_single_prior_and_alpha_are_a_point(ratio):
-    display = ThresholdDisplay.from_estimator(ratio, test_priors=0.4, alphas=0.2)
-    assert display.thresholds.shape == (1, 1)

@@ -11,7 +11,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -28,7 +28,6 @@ from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES
 from pu_shift.paper.tables import text_diff, text_table
 from pu_shift.report.results import Results, headlines, read_results
-from tests.test_layers import LAYERS, MODULES, room, summary
 
 REFERENCE = ROOT / "results" / "reference"
 FILLED = (
@@ -281,6 +280,8 @@ def short_list_block() -> str:
 
 def map_block() -> str:
     """Return the modules by layer, with what each says of itself."""
+    from tests.test_layers import LAYERS, MODULES, room, summary  # needs what the tests need
+
     rows = []
     for layer, rooms in LAYERS.items():
         inside = [module for name in rooms for module in MODULES if room(module) == name]
@@ -348,6 +349,15 @@ BLOCKS: dict[str, Callable[[], str]] = {
 }
 
 
+BLOCK = re.compile(r"<!-- (\w+) -->\n\n(.*?)\n\n<!-- /\1 -->", flags=re.DOTALL)
+
+
+def blocks(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each block of a document, what it says, and what it should say."""
+    for match in BLOCK.finditer(text):
+        yield match[1], match[2], BLOCKS[match[1]]()
+
+
 def protocol_markdown() -> str:
     """Return the text of ``docs/PROTOCOL.md``."""
     lines = [
@@ -383,7 +393,7 @@ def filled(text: str) -> str:
         name = match[1]
         return f"<!-- {name} -->\n\n{BLOCKS[name]()}\n\n<!-- /{name} -->"
 
-    return re.sub(r"<!-- (\w+) -->\n.*?<!-- /\1 -->", block, text, flags=re.DOTALL)
+    return BLOCK.sub(block, text)
 
 
 def main() -> int:

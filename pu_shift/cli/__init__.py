@@ -18,7 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0; 1 when ``reproduce --check`` fails; 2 when the command cannot
+        The exit status: 0; 1 when ``verify`` or ``reproduce --check``
+        fails; 2 when the command cannot
         be done, also for want of memory; 74 when its output cannot be written, 141 when
         whoever reads it has gone; 129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM.
 

@@ -1,4 +1,4 @@
-"""Find a dataset's files, read and check them, keep the arrays; fetch what is missing."""
+"""Find a dataset's files, read and check them, cache the arrays; fetch missing files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Copy:
         return ", ".join([str(first), *(path.name for path in others)])
 
     def read(self, fresh: bool = False) -> Dataset:
-        """Map the arrays kept from the last time or, if `fresh` or need be, read the files."""
+        """Map the cached arrays or, if `fresh` or there are none, read the files."""
         with parsers.reading(self.title):
             stamp = _stamp(self)
         data = None if fresh else _kept(self, stamp)
@@ -77,7 +77,7 @@ class Copy:
             _keep(self, stamp, parsed)
             # Without a place to write, the parsed arrays serve as they are.
             data = _kept(self, stamp) or parsed
-        # A worker process would only repeat what its parent said.
+        # Worker processes would repeat the warning of their parent.
         if data.content != self.spec.content and multiprocessing.parent_process() is None:
             logger.warning(
                 "%s: its values are not those of the reference results, expected SHA-256 %.12s…, "
@@ -98,7 +98,7 @@ class Copy:
         return self.dataset(X, y, sha256)
 
     def dataset(self, X: np.ndarray, y: np.ndarray, sha256: str) -> Dataset:
-        """Put the arrays together with what is known about them."""
+        """Return arrays as a dataset, with its facts and digests."""
         spec = self.spec
         return Dataset(spec.name, X, y, spec.positive_class, self.title, sha256, _sha256(X, y))
 
@@ -112,9 +112,9 @@ def copies(name: str) -> list[Copy]:
 def load(name: str, offline: bool = False) -> Dataset:
     """Load one of the paper's datasets, fetching it where it is not at hand.
 
-    The first good copy on `search_path` is used; a bad one is reported, and kept aside as
+    The first good copy on `search_path` is used; a bad one is reported, and renamed to
     ``name.bad`` if it lies in `raw_folder`. Then, unless `offline` or ``PU_SHIFT_FETCH=off``,
-    the dataset's sources are tried in turn. Where the data cannot be had, a `DataError` says
+    the dataset's sources are tried in turn. Where the data are not available, a `DataError` says
     what was tried, where to download it by hand and where to put it.
     """
     spec = lookup(name)
@@ -194,7 +194,7 @@ def _fetch(spec: Spec, source: Source) -> Dataset:
             data = found.parse()
         except DataError as error:
             _set_aside(Path(scratch).iterdir(), folder)
-            # The folder is gone by the time the message is read.
+            # The temporary folder no longer exists when the message is read.
             raise DataError(str(error).replace(f"{scratch}{os.sep}", "")) from None
         for path in found.paths:
             path.chmod(0o644)  # a temporary file's 0600 would lock out others who share the tree
@@ -207,7 +207,7 @@ def _fetch(spec: Spec, source: Source) -> Dataset:
 
 
 def _set_aside(paths: Iterable[Path], folder: Path) -> None:
-    """Move bad files out of the way, as ``name.bad``, where they are never read."""
+    """Rename bad files to ``name.bad``, which is never read."""
     for path in paths:
         with contextlib.suppress(OSError):
             path.replace(folder / f"{path.name}.bad")
@@ -224,7 +224,7 @@ def _parse(copy: Copy) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _published(spec: Spec, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the published rows out of a table that holds them in one piece among others."""
+    """Find the published rows, which lie in one piece, in a longer table."""
     rows = spec.shape[0]
     count = np.concatenate([[0], np.cumsum(y == 1)])
     for start in np.flatnonzero(count[rows:] - count[:-rows] == spec.positives):
@@ -266,22 +266,22 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def _cached(spec: Spec) -> list[Path]:
-    """Name the three files in which arrays are kept: features, labels, and their seal."""
-    return [raw_folder() / "cache" / f"{spec.name}.{end}" for end in ("X.npy", "y.npy", "seal")]
+    """Name the cached files: features, labels, and the digests of both."""
+    return [raw_folder() / "cache" / f"{spec.name}.{end}" for end in ("X.npy", "y.npy", "sha256")]
 
 
 def _stamp(copy: Copy) -> str:
-    """Tell which files, in which state, without reading them: their sizes and times of change."""
+    """Identify files by their paths, sizes and times of change, without reading them."""
     states = [(p.resolve(), p.stat().st_size, p.stat().st_mtime_ns) for p in copy.paths]
     return _sha256(f"{_VERSION} {copy.layout} {states}".encode(errors="surrogateescape"))
 
 
 def _kept(copy: Copy, stamp: str) -> Dataset | None:
-    """Map the arrays kept of a copy; None if there are none, or old or damaged ones."""
-    *paths, seal_path = _cached(copy.spec)
+    """Map the cached arrays of a copy; None if there are none, or old or damaged ones."""
+    *paths, digest_path = _cached(copy.spec)
     with contextlib.suppress(OSError):
         try:
-            kept_stamp, sha256, content = seal_path.read_text(encoding="ascii").split()
+            kept_stamp, sha256, content = digest_path.read_text(encoding="ascii").split()
             if kept_stamp != stamp:
                 return None
             X, y = (np.load(path, mmap_mode="r", allow_pickle=False) for path in paths)
@@ -291,19 +291,21 @@ def _kept(copy: Copy, stamp: str) -> Dataset | None:
                 return data
         except (ValueError, EOFError, BufferError):  # what np.load and hashlib make of damage
             pass
-        logger.warning("%s: the cached arrays were damaged and are made anew", copy.spec.name)
+        logger.warning(
+            "%s: the cached arrays were damaged: the file is parsed again", copy.spec.name
+        )
     return None
 
 
 def _keep(copy: Copy, stamp: str, data: Dataset) -> None:
-    """Write arrays and seal, if the folder allows; two processes may do it at once."""
-    x_path, y_path, seal_path = _cached(copy.spec)
+    """Cache arrays and digests, if the folder is writable; two processes may do so at once."""
+    x_path, y_path, digest_path = _cached(copy.spec)
     try:
         x_path.parent.mkdir(parents=True, exist_ok=True)
         for path, array in ((x_path, data.X), (y_path, data.y)):
             with replacing(path, binary=True) as file:
                 np.save(file, array, allow_pickle=False)
-        with replacing(seal_path, binary=True) as file:
+        with replacing(digest_path, binary=True) as file:
             file.write(f"{stamp} {data.sha256} {data.content}".encode("ascii"))
     except OSError as error:
         logger.info("not cached: %s", error)

@@ -63,7 +63,7 @@ def sample_lines(stream: IO[bytes]) -> Iterator[bytes]:
     of SUSY's 5,000,000 rows about the first million are read. The rows are
     independent simulated collisions in no order, so this is a random sample.
     """
-    # The same rows for everyone, and no secret.
+    # The same rows for every user; this needs no cryptographic generator.
     generator = random.Random(SAMPLE_SEED)  # nosec B311
     kept = 0
     # A bounded readline: a file without line breaks must not fill the memory.
@@ -114,7 +114,7 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     has_preamble = content.startswith((b"@", b"%"))
     if has_preamble:
-        preamble, *rest = re.split(rb"(?im)^@data\b[^\n]*\n", content, maxsplit=1)
+        preamble, *rest = re.split(rb"(?im)^[ \t]*@data\b[^\n]*\n", content, maxsplit=1)
         content = re.sub(rb"(?m)^[ \t]*%[^\n]*\n?", b"", (rest or [content])[0]).lstrip()
         if not rest or content.startswith(b"@"):
             raise DataError("has a KEEL or ARFF header but no @data line")
@@ -127,7 +127,7 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     table = Table(io.BytesIO(content))
     column = _column(label, table.first)
     others = [cell for place, cell in enumerate(table.first) if place != column]
-    # One number is enough for a row of data: a "?" in it must not pass for a header.
+    # A row with one number is data: a "?" in it does not make it a header.
     header = isinstance(label, str) or not (
         has_preamble or any(not cell or is_number(cell) for cell in others)
     )
@@ -213,7 +213,7 @@ def parse_idx(content: bytes) -> np.ndarray:
 
 
 def _images(contents: Iterable[bytes]) -> list[Labelled]:
-    """Read files of images and of their labels by turns."""
+    """Read pairs of files: images, then their labels."""
     arrays = [parse_idx(content) for content in contents]
     return [(image.reshape(len(image), -1), y) for image, y in zip(arrays[::2], arrays[1::2])]
 
@@ -233,11 +233,11 @@ def to_signs(
     """Turn labels into +1 and −1; by default all that is not positive is negative."""
     positives = _among(labels, positive)
     if negative is not None:
-        strange = ~(positives | _among(labels, negative))
-        if strange.any():
+        unknown = ~(positives | _among(labels, negative))
+        if unknown.any():
             raise DataError(
                 f"expected the labels {show([*positive, *negative], 10)}, "
-                f"found {show(np.unique(labels[strange]))}"
+                f"found {show(np.unique(labels[unknown]))}"
             )
     return np.where(positives, 1, -1).astype(np.int8)
 

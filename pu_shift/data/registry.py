@@ -37,7 +37,7 @@ class Layout:
     """One way in which a dataset is stored."""
 
     files: tuple[str, ...]  # joined in this order; named without a compression's suffix
-    format: str  # "libsvm", "table", or "idx" (images and labels by turns)
+    format: str  # "libsvm", "table", or "idx" (pairs of images and labels)
     positive: tuple = (1,)  # the labels that become +1
     negative: tuple = (-1,)  # the labels that become −1
     label: int = -1  # column of the label in a table

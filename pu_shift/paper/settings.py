@@ -108,5 +108,5 @@ TABLES = {
     )
 }
 
-# Only these tables may guide a choice; the appendix shows what it is worth out of sample.
+# Only these tables may guide a choice of the protocol; the others test it out of sample.
 GUIDES = (1, 2, 3)

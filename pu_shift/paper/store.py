@@ -40,9 +40,9 @@ OUTPUTS = (
     "run.json",
 )
 SETS = "sets"
-# To be raised when a seed gives other numbers than before: older training sets are not resumed.
+# Raised when the same seed gives other numbers: older training sets are then not resumed.
 NUMERICS = 1
-# What two runs must have in common, beside the data, to share training sets.
+# Two runs that agree in these fields and in the data may share training sets.
 IDENTITY = ("table", "study", "prior", "test_prior", "protocol", "seed", "numerics")
 HYPER = ("width", "lam", "step")
 _PACKAGES = ("numpy", "scipy", "chainer", "pandas", "scikit-learn")
@@ -180,7 +180,7 @@ def _read_stored(
 
     ``accept`` sees file and identity before the rows are looked at.
     """
-    run = _read_run(folder)
+    run = read_run(folder)
     for path in _files_with_trials(folder):
         if path.name == "trials.csv":
             accept(path, run)
@@ -234,7 +234,7 @@ def _read_csv(path: Path, columns: Columns) -> list[Row]:
     return rows
 
 
-def _read_run(folder: Path) -> dict[str, Any]:
+def read_run(folder: Path) -> dict[str, Any]:
     """Return the content of ``run.json``; nothing if it is not there, cut off or not ours."""
     try:
         run = json.loads((folder / "run.json").read_bytes())
@@ -277,7 +277,7 @@ class TrialStore:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        # What ended the run is to be told, not what came of it.
+        # The error that ended the run is reported, not one that follows from it.
         with suppress(*(() if error is None else (StoreError,))), self._one_line_errors():
             if error is None:
                 self._begin()
@@ -315,8 +315,8 @@ class TrialStore:
             raise StoreError(f"cannot write to {self.folder}: {error.strerror}") from None
 
     def _open(self) -> None:
-        run = _read_run(self.folder)
-        holds = {path.name for path in self.folder.iterdir()} - {".lock"}
+        run = read_run(self.folder)
+        holds = {path.name for path in self.folder.iterdir()}
         others = sorted(holds - {path.name for path in leftovers(self.folder)})
         if others and not run and not list((self.folder / SETS).glob("*.json")):
             raise StoreError(
@@ -332,12 +332,12 @@ class TrialStore:
             latest = {name: run.get(name) for name in ("command", "device", *session)}
             past = [*(run.get("earlier_sessions") or []), latest]
         self._run = {**self._info, **session, "earlier_sessions": past}
-        # What is to be replaced goes when there is something to replace it by.
+        # With --fresh, older results are deleted when the first new ones are written.
         if not (self._fresh and others):
             self._begin()
 
     def _take(self) -> None:
-        """Go on with the trials that the folder holds."""
+        """Take over the trials that the folder holds."""
         stored = _read_stored(self.folder, self._columns, self._refuse_other_run)
         for path, made_by, rows in stored:
             files = {**(made_by.get("files") or {}), **(self._info.get("files") or {})}
@@ -349,12 +349,7 @@ class TrialStore:
                 own.setdefault(self._columns.key_of(row), row)
 
     def _refuse_other_run(self, path: Path, made_by: Mapping[str, Any]) -> None:
-        # Data are compared where both runs have them: others may be added.
-        ours, theirs = self._info.get("files") or {}, made_by.get("files") or {}
-        both = sorted(set(ours) & set(theirs))
-        new = {**_identity(self._info), "files": {name: ours[name] for name in both}}
-        old = {**_identity(made_by), "files": {name: theirs[name] for name in both}}
-        for field, (mine, its) in _differences(new, old):
+        for field, (mine, its) in differing(self._info, made_by):
             raise StoreError(
                 f"{self.folder} holds another run: the {field} of {path.name} is "
                 f"{json.dumps(its)}, not {json.dumps(mine)}; choose another --out or delete its "
@@ -362,11 +357,11 @@ class TrialStore:
             )
 
     def _begin(self) -> None:
-        """Make the folder this run's: nothing in it is touched before."""
+        """Write ``run.json``, after deleting older results if the run is fresh."""
         if self._begun:
             return
         if self._fresh:
-            # run.json goes last: it marks the folder as ours.
+            # run.json is replaced last: it marks the folder as one of ours.
             old = [*leftovers(self.folder), *leftovers(self.folder / SETS)]
             old += (self.folder / SETS).glob("*.json")
             for path in [*old, *(self.folder / name for name in OUTPUTS[:-1])]:
@@ -399,8 +394,20 @@ class TrialStore:
 
 
 def _identity(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names a run; the first numerics had no number."""
+    """Return the fields that identify a run; the first runs had no ``numerics``."""
     return {"numerics": 1, **{name: run[name] for name in IDENTITY if name in run}}
+
+
+def differing(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterable[tuple[str, tuple]]:
+    """Yield what differs of two runs' identities: dotted names of fields, with both values."""
+    # Data are compared where both runs have them: others may be added.
+    files = [run.get("files") or {} for run in (new, old)]
+    both = sorted(set(files[0]) & set(files[1]))
+    ours, theirs = (
+        {**_identity(run), "files": {name: of[name] for name in both}}
+        for run, of in zip((new, old), files)
+    )
+    return _differences(ours, theirs)
 
 
 def _now() -> str:

@@ -37,6 +37,7 @@ class Comparison:
     no cell has a printed number, ``text`` what the terminal shows.
     """
 
+    trials: pd.DataFrame
     frame: pd.DataFrame
     headline: Headline | None
     text: str
@@ -56,7 +57,7 @@ def write_outputs(
     how many cells it covers. ``ValueError`` if there is no trial of this setting.
     """
     folder = Path(folder)
-    # Sorted, for sums round by the order of their terms.
+    # Sorted, because the order of the terms changes the rounding of a sum.
     summary = summarize(trials.sort_values(TRIAL, kind="stable"))
     comparison = compare(printed_order(summary, setting), paper)
     covered = covered_cells([comparison], [setting], missing)
@@ -80,7 +81,7 @@ def write_outputs(
     files["table.tex"] = latex_table(comparison, setting, covered)
     for name, content in files.items():
         write_atomic(folder / name, content)
-    return Comparison(comparison, agreement, "\n\n".join(text))
+    return Comparison(trials, comparison, agreement, "\n\n".join(text))
 
 
 def coverage(found: int, total: int, missing: Sequence[str] = (), what: str = "cells") -> str:

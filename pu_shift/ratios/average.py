@@ -13,7 +13,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from pu_shift._checks import distinct
-from pu_shift._grids import Folds, deal_folds
+from pu_shift._grids import Folds, random_folds
 from pu_shift._seeds import Seed, child
 from pu_shift.device import one_thread
 from pu_shift.priors import ratio_bounds
@@ -169,7 +169,7 @@ def fit_average(
     unfitted = [new_ratio(item, n_folds, seed, device) for item in candidates.values()]
     *rows, kept = subsample(MAX_SCORED_ROWS, X_p, X_u, child(seed, 3))
     folds = [
-        deal_folds(name, X.shape[0], n_folds, child(seed, 4, part))
+        random_folds(name, X.shape[0], n_folds, child(seed, 4, part))
         for part, (name, X) in enumerate(zip(("P", "U"), rows))
     ]
     every, of_kept = [range(n_folds)], _rows_of(fit_params, kept)
@@ -241,8 +241,8 @@ def _without_folds(
 
 def _by_fold(parts_of: Sequence[Sequence[np.ndarray]], folds: Sequence[Folds]) -> list[np.ndarray]:
     """Put the values of each fold where its rows are, of P and of U."""
-    values = [np.empty(dealt.n) for dealt in folds]
-    places = [dealt.of_rows(0, dealt.n) for dealt in folds]
+    places = [one.of_rows for one in folds]
+    values = [np.empty(len(own)) for own in places]
     for fold, parts in enumerate(parts_of):
         for value, part, of_rows in zip(values, parts, places):
             value[of_rows == fold] = part

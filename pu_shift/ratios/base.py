@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from pu_shift._checks import one_of, positive, shown
-from pu_shift._grids import WIDTH_FACTORS, Folds, check_grid, deal_folds
+from pu_shift._grids import WIDTH_FACTORS, Folds, check_grid, random_folds
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_namespace, beside, device_of, to_numpy
 from pu_shift.ratios.kernels import (
@@ -187,7 +187,7 @@ class DensityRatio(Ratio):
         """
         found = []
         for fold in only:
-            kept = [dealt.of_rows(0, dealt.n) != fold for dealt in folds]
+            kept = [one.of_rows != fold for one in folds]
             own = {
                 name: tuple(part[keep] for part, keep in zip(parts, kept))
                 for name, parts in fit_params.items()
@@ -346,7 +346,7 @@ class BasisRatio(DensityRatio, BaseEstimator):
         if min(rows.shape[0] for rows in samples) < 3:
             return tuple(to_numpy(self(X)) for X in samples)
         folds = [
-            deal_folds(name, rows.shape[0], n_folds, child(seed, k))
+            random_folds(name, rows.shape[0], n_folds, child(seed, k))
             for k, (name, rows) in enumerate(zip(("numerator", "denominator"), samples))
         ]
         coefficients = self._without_folds(samples, folds)
@@ -364,7 +364,7 @@ class BasisRatio(DensityRatio, BaseEstimator):
         """See :meth:`DensityRatio.without_folds`; the kernels keep their centres and width."""
         coefficients, found = self._without_folds(samples, folds), []
         values = [to_numpy(self._by_fold(*sample, coefficients)) for sample in zip(samples, folds)]
-        places = [dealt.of_rows(0, dealt.n) for dealt in folds]
+        places = [one.of_rows for one in folds]
         for fold in only:
             ratio = copy.copy(self)
             ratio.coefficients_ = coefficients[:, fold]
@@ -377,7 +377,7 @@ class BasisRatio(DensityRatio, BaseEstimator):
 
     def _by_fold(self, X: Any, folds: Folds, coefficients: Any) -> Any:
         xp = array_namespace(X)
-        own = beside(np.eye(folds.n_folds)[folds.of_rows(0, X.shape[0])], coefficients)
+        own = beside(np.eye(folds.n_folds)[folds.of_rows], coefficients)
         parts, start = [], 0
         for chunk in feature_chunks(X, coefficients.shape[0]):
             ((_, features),) = Basis(self.centers_).features(chunk, [self.width_])

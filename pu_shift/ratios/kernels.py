@@ -297,7 +297,7 @@ class Basis:
         n_folds = 1 if folds is None else folds.n_folds
         shape = (len(widths), n_folds) + (self.size(X.shape[1]),) * (1 + squares)
         sums = beside(np.zeros(shape), X)
-        all_folds = None if folds is None else folds.of_rows(0, X.shape[0])
+        all_folds = None if folds is None else folds.of_rows
         start = 0
         for chunk in feature_chunks(X, shape[2]):
             order, bounds = None, [0, chunk.shape[0]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pu_shift._checks import non_negative, positive_int
-from pu_shift._grids import Folds, deal_folds, training_weights
+from pu_shift._grids import Folds, random_folds, training_weights
 from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift.device import array_namespace, beside
 from pu_shift.ratios import kernels
@@ -101,8 +101,8 @@ class KLIEP(BasisRatio):
         # Column k trains without fold k, the last column on all rows.
         train = np.ones((n_nu, 1))
         if n_widths > 1:
-            folds = deal_folds("numerator", n_nu, self.n_folds, child(self.random_state, 2, 0))
-            train = training_weights(folds.of_rows(0, n_nu), self.n_folds, np.float64)
+            folds = random_folds("numerator", n_nu, self.n_folds, child(self.random_state, 2, 0))
+            train = training_weights(folds.of_rows, self.n_folds, np.float64)
         train = beside(train, means)
         self.lam_, self.lams_ = float("nan"), np.array([np.nan])
         self.scores_, betas = np.full((n_widths, 1), np.nan), []
@@ -125,10 +125,9 @@ class KLIEP(BasisRatio):
     def _without_folds(self, samples: Sequence[Any], folds: Sequence[Folds]) -> Any:
         basis, widths = Basis(self.centers_), np.array([self.width_])
         # The denominator is seen by its mean alone, which one fold hardly moves.
-        means = basis.sums(samples[1], widths)[0, 0, :] / folds[1].n
+        means = basis.sums(samples[1], widths)[0, 0, :] / len(folds[1].of_rows)
         (features,) = _all_features(basis, samples[0], widths)
-        dealt = folds[0].of_rows(0, folds[0].n)
-        train = training_weights(dealt, folds[0].n_folds, np.float64)[:, :-1]
+        train = training_weights(folds[0].of_rows, folds[0].n_folds, np.float64)[:, :-1]
         components = _components(features, means, self.width_)
         return _over(self._maximise(components, beside(train, means)), means[:, None])
 

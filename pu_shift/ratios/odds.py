@@ -134,7 +134,7 @@ class LogisticRatio(DensityRatio, BaseEstimator):
     ) -> list[tuple[Any, list[np.ndarray]]]:
         """See :meth:`DensityRatio.without_folds`; the features are computed once for all folds."""
         features, found = [self._features(X) for X in samples], []
-        places = [dealt.of_rows(0, dealt.n) for dealt in folds]
+        places = [one.of_rows for one in folds]
         for fold in only:
             ratio = copy.copy(self)
             weights = ratio._train(*(part[of != fold] for part, of in zip(features, places)))

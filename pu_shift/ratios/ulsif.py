@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from pu_shift._checks import one_of
-from pu_shift._grids import ULSIF_LAMS, Folds, check_grid, deal_folds
+from pu_shift._grids import ULSIF_LAMS, Folds, check_grid, random_folds
 from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift.device import array_namespace, beside, one_thread, to_numpy
 from pu_shift.ratios import kernels
@@ -191,8 +191,8 @@ class ULSIF(BasisRatio):
         n_nu, n_de = (X.shape[0] for X in samples)
         folds_nu = folds_de = None
         if len(widths) * len(self.lams_) > 1:
-            folds_nu = deal_folds("numerator", n_nu, n_folds, child(self.random_state, 2, 0))
-            folds_de = deal_folds("denominator", n_de, n_folds, child(self.random_state, 2, 1))
+            folds_nu = random_folds("numerator", n_nu, n_folds, child(self.random_state, 2, 0))
+            folds_de = random_folds("denominator", n_de, n_folds, child(self.random_state, 2, 1))
         h_sums = basis.sums(samples[0], widths, folds=folds_nu)
         H_sums = basis.sums(samples[1], widths, squares=True, folds=folds_de)
         xp = array_namespace(h_sums)
@@ -222,8 +222,8 @@ class ULSIF(BasisRatio):
     def _without_folds(self, samples: Sequence[Any], folds: Sequence[Folds]) -> Any:
         basis, widths = Basis(self.centers_), np.array([self.width_])
         h, H = (
-            _fold_means(basis.sums(X, widths, squares=bool(k), folds=dealt), dealt)[0]
-            for k, (X, dealt) in enumerate(zip(samples, folds))
+            _fold_means(basis.sums(X, widths, squares=bool(k), folds=one), one)[0]
+            for k, (X, one) in enumerate(zip(samples, folds))
         )
         theta = self._solve(H, h, np.array([self.lam_]), samples[0].dtype)
         return array_namespace(h).matrix_transpose(theta[0, :, :, 0])
@@ -261,7 +261,7 @@ def _fold_means(sums: Any, folds: Folds) -> tuple[Any, Any]:
     inside = beside(counts.reshape(-1, *[1] * (sums.ndim - 2)), sums)
     # Training sums are the totals less the fold's own: no second pass.
     rest = xp.sum(sums, axis=1, keepdims=True) - sums
-    return rest / (folds.n - inside), sums / inside
+    return rest / (len(folds.of_rows) - inside), sums / inside
 
 
 def loo_losses(

@@ -38,7 +38,7 @@ from pu_shift.report.results import Results, headlines
 ASSETS = Path(__file__).resolve().parent / "assets"
 SYMBOLS = {REPRODUCED: "✓", PARTLY: "◐", NOT: "✗", NO_DATA: "–"}
 _HYPER_NAMES = dict(zip(HYPER, ("width", "λ", "steps")))
-# The decimals that the page's script gets of each number.
+# Decimals of each number in the data of the page's script.
 _DECIMALS = {"mean": 4, "se": 4, "paper_mean": 4, "paper_se": 4, "delta": 4, "p_value": 5}
 Shown = dict[str, Any]
 
@@ -187,7 +187,7 @@ def _packed(surface: np.ndarray, top: float, dtype: str) -> dict[str, Any]:
     """Return a surface as integers in base64, ±``top`` being the largest."""
     largest = np.iinfo(dtype).max
     scaled = np.clip(surface / max(top, 1e-12), -1.0, 1.0) * largest
-    # Away from zero, so that no sign is lost.
+    # Rounded away from zero, so that no value loses its sign.
     integers = (np.sign(scaled) * np.ceil(np.abs(scaled))).astype(dtype)
     return {
         "unit": max(top, 1e-12) / largest,

@@ -19,7 +19,7 @@ from pu_shift.paper.settings import DATASETS, GUIDES, METHODS, TABLES
 from pu_shift.paper.store import StoreError, read_trials
 from pu_shift.paper.tables import printed_order
 
-# Where runs of methods that are in no table lie, beside the tables.
+# The folder with runs of methods that are in none of the tables.
 EXTRA_RUNS = "linear"
 _POINT = ["dataset", "given_prior", "method"]
 _CURVE = [*_POINT, "n", "mean", "se"]
@@ -42,7 +42,7 @@ class Results:
     trials: dict[int, pd.DataFrame]
     claims: list[tuple[Verdict, Verdict]]  # from our trials and from the printed tables
     curves: list[Curves]  # the study first, if there is one
-    runs: list[dict[str, Any]]  # of run.json, with the folders that say the same
+    runs: list[dict[str, Any]]  # of run.json, with the folders that share it
 
     @property
     def comparison(self) -> pd.DataFrame:
@@ -153,7 +153,7 @@ def _run(folder: Path) -> dict[str, Any]:
 
 
 def _runs(paths: Iterable[Path], folder: Path) -> list[dict[str, Any]]:
-    """Return what made the results, one entry for all folders that were made alike."""
+    """Return the distinct runs that made the results, each with its folders."""
     runs: list[dict[str, Any]] = []
     for path in paths:
         run = _run(path)

@@ -45,12 +45,6 @@ def test_a_zip_of_one_file_is_a_file(tmp_path):
         load_file(two)
 
 
-def test_any_column_may_hold_the_label(tmp_path):
-    front = np.column_stack([tiny.Y, tiny.X])
-    content = "".join(",".join(map(str, row)) + "\n" for row in front.tolist()).encode()
-    same(load_csv(write(tmp_path / "front.csv", content), label=0), "front")
-
-
 def test_labels_of_several_classes_need_a_positive_one(tmp_path):
     path = write(tmp_path / "digits.csv", b"1,0\n2,1\n3,2\n4,3\n")
     with pytest.raises(DataError, match=r"digits.csv: positive must say .* 0.0, 1.0, 2.0, 3.0"):
@@ -59,15 +53,6 @@ def test_labels_of_several_classes_need_a_positive_one(tmp_path):
     data = load_csv(path, positive=[0, 2])
     assert data.y.tolist() == [1, -1, 1, -1]
     assert data.positive_class == "0, 2"
-
-
-def test_indices_may_start_from_zero(tmp_path):
-    data = load_libsvm(write(tmp_path / "a", b"-1 0:1 1:2\n1 1:3\n"))
-    assert data.X.tolist() == [[1, 2], [0, 3]]
-
-
-def test_zero_and_one_are_understood(tmp_path):
-    assert load_libsvm(write(tmp_path / "a", b"0 1:1\n1 1:2\n")).y.tolist() == [-1, 1]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +71,3 @@ def test_bad_files_are_rejected_in_one_line(tmp_path, content, arguments, messag
     with pytest.raises(DataError, match=message) as caught:
         load_file(path, **arguments)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"path must be a file, got .*nowhere\.csv"):
-        load_csv(tmp_path / "nowhere.csv")

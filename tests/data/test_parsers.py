@@ -102,14 +102,6 @@ def test_a_bomb_is_not_unpacked(tmp_path, pack):
         assert peak < 64 << 20
 
 
-@pytest.mark.parametrize("page", [b"\n <!DOCTYPE html><p>404</p>", b"<html></html>"])
-def test_an_error_page_is_recognised(tmp_path, page):
-    path = tmp_path / "cod-rna"
-    path.write_bytes(page)
-    expected = "cod-rna: expected data, found an HTML page"
-    assert one_line(parsers.read_content, path) == expected
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -171,12 +163,6 @@ def test_keel_and_arff_files_are_tables(preamble):
     np.testing.assert_array_equal(labels, tiny.Y)
 
 
-def test_a_missing_value_is_kept_as_nan():
-    X, _ = parsers.parse_table(b"1,,g\n2,3,h\n")
-    assert np.isnan(X[0, 1])
-    assert np.isfinite(X).sum() == 3
-
-
 def test_labels_may_be_words_or_truth_values():
     assert parsers.parse_table(b"1, g \n2,h\n")[1].tolist() == ["g", "h"]
     labels = parsers.parse_table(b"1,True\n2,False\n")[1]
@@ -220,3 +206,12 @@ def test_the_sample_is_fixed_bounded_and_stops_reading(monkeypatch):
     assert kept == expected
     assert stream.tell() < 50_000
     assert max(map(len, parsers.sample_lines(io.BytesIO(b"x" * 10_000_000)))) <= 1 << 16
+
+
+@pytest.mark.parametrize("line", ["@data", "  @DATA % rows", "@data\r"])
+@pytest.mark.parametrize("before", ["", "% @data comes later\n"])
+def test_comments_around_the_data_of_arff(line, before):
+    head = f"{before}@relation r\n@attribute a numeric\n@attribute c {{0,1}}\n"
+    content = f"{head}{line}\n% a comment\n1,0\n%another\n\n2,1\n"
+    X, labels = parsers.parse_table(content.encode())
+    assert (X.tolist(), labels.tolist()) == ([[1.0], [2.0]], [0.0, 1.0])

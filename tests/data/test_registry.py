@@ -48,11 +48,3 @@ def test_every_setting_of_the_paper_can_be_drawn(name, prior):
     for test_prior, (X, y) in one.tests.items():
         assert len(X) == 500
         assert (y == 1).mean() == test_prior
-
-
-def test_names_are_the_paper_s_in_any_case():
-    assert list(PUBLISHED) == list(NAMES)
-    for name in NAMES:
-        assert registry.lookup(name.upper()) is registry.lookup(name.lower())
-    with pytest.raises(ValueError, match=r"name must be one of 'banana', .*, got 'iris'"):
-        registry.lookup("iris")

@@ -105,15 +105,6 @@ def test_rows_are_drawn_evenly():
     np.testing.assert_allclose(hits[:2000].std(), np.sqrt(200 * 0.125 * 0.875), rtol=0.1)
 
 
-def test_the_paper_s_hardest_settings_fit_the_smallest_datasets():
-    banana = Dataset.of("banana", np.zeros((5300, 1)), np.repeat([1, -1], [2376, 2924]))
-    one = draw(banana, 0.8, [0.4, 0.3])
-    assert (one.unlabeled_labels == 1).sum() == 1600
-    message = "banana has 2376 positive rows, the draw needs 2400: 500 for P + 1600 for U + 300 for"
-    with pytest.raises(DataError, match=re.escape(message)):
-        draw(banana, 0.8, [0.4, 0.6])
-
-
 @pytest.mark.parametrize(
     ("prior", "sizes", "message"),
     [

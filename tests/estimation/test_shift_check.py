@@ -2,20 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from pu_shift import DensityRatioClassifier, check_positives, check_shift
-from pu_shift.estimation.shift_check import _mixtures
 from tests.mixtures import mixture, pu_samples
 
 PRIOR = 0.3
 X_P, X_U = pu_samples(400, 1600, PRIOR, d=3)
-
-
-def test_the_mixtures_of_the_bootstrap_are_those_of_the_counts():
-    p, n = np.array([0.1, 0.2, 0.7]), np.array([0.6, 0.4, 0.0])
-    mixtures = [weight * p + (1 - weight) * n for weight in (1.0, 0.6, 0.2)]
-    found = _mixtures([10_000 * shares for shares in mixtures], 0.6, (0.2 - 0.6) / 0.4)
-    np.testing.assert_allclose(found, mixtures, atol=1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +85,6 @@ def test_positives_that_u_lacks_are_found(classifier):
     assert check_positives(other) < 0.05
 
 
-def test_ulsif_needs_its_rows():
-    classifier = DensityRatioClassifier(PRIOR, widths=2.0, lams=0.1).fit_pu(X_P, X_U)
-    with pytest.raises(ValueError, match="^X_p and X_u must be given, for"):
-        check_shift(classifier, new_rows(0.5, 0))
-    assert check_shift(classifier, new_rows(0.5, 0), X_P, X_U).passed
-
-
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
@@ -110,3 +97,17 @@ def test_ulsif_needs_its_rows():
 def test_bad_arguments_are_named(classifier, rows, options, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         check_shift(classifier, new_rows(0.5, 0, rows), **options)
+
+
+def test_a_pipeline_is_checked_as_its_last_step():
+    X_p, X_u = pu_samples(150, 400, 0.4, d=2)
+    X = np.concatenate([X_p, X_u])
+    scaler = StandardScaler().fit(X)
+    classifier = DensityRatioClassifier(0.4, estimator="linear")
+    classifier.fit_pu(scaler.transform(X_p), scaler.transform(X_u))
+    pipeline = Pipeline([("scale", scaler), ("classify", classifier)])
+    samples = X_u[:200], X_p, X_u
+    expected = check_shift(classifier, *map(scaler.transform, samples), n_bootstrap=50)
+    assert check_shift(pipeline, *samples, n_bootstrap=50) == expected
+    p_value = check_positives(classifier, *map(scaler.transform, samples[1:]), n_bootstrap=50)
+    assert check_positives(pipeline, *samples[1:], n_bootstrap=50) == p_value

@@ -17,7 +17,6 @@ from pu_shift.estimation.test_prior import (
     estimate_from_sums,
     most_likely_prior,
 )
-from pu_shift.estimation.test_prior import test_sums as sums_over
 from pu_shift.priors import posterior_at, ratio_sums, shift_posterior, test_ratio
 from tests.mixtures import mixture, posterior, pu_samples
 
@@ -78,13 +77,6 @@ def test_means_of_any_score_give_the_shift():
 
     found = estimate_from_sums(Known, np.array([1000, 1000 * (t @ g), 1000 * (t @ g**2)]))
     assert found.test_prior == pytest.approx(0.6)
-
-
-def test_sums_add_up_over_blocks(classifier):
-    X = rows(500, 0.6)
-    parts = sum(sums_over(classifier, part) for part in np.split(X, [33, 200]))
-    whole = estimate_test_prior(classifier, X)
-    assert estimate_from_sums(classifier, parts).test_prior == pytest.approx(whole.test_prior)
 
 
 @settings(max_examples=30)
@@ -166,11 +158,6 @@ def test_a_classifier_estimates_from_the_rows_that_it_predicts(classifier):
     told.set_params(test_prior=None)
 
 
-def test_held_out_means_are_kept_of_the_smallest_samples():
-    fitted = DensityRatioClassifier(0.4, **GRID).fit_pu([[0.0], [1.0]], [[0.0], [2.0], [3.0]])
-    np.testing.assert_array_equal(fitted.ratio_sums_[:, 0], [2, 3])
-
-
 def test_what_cannot_be_estimated_is_refused(classifier):
     with pytest.raises(ValueError, match="X_test must have at least 30 rows .*, got 29"):
         estimate_test_prior(classifier, rows(29, 0.5))
@@ -186,14 +173,6 @@ def test_what_cannot_be_estimated_is_refused(classifier):
     alike = DensityRatioClassifier(0.5, **GRID).fit_pu(*np.split(rows(200, 0.5), 2))
     with pytest.raises(ValueError, match="cannot tell positive from unlabelled rows"):
         estimate_test_prior(alike, rows(50, 0.5))
-
-
-@pytest.mark.parametrize("prior", [(0.4, 0.3), (0.1, 0.2, 0.3), (0.0, 0.5), "high"])
-def test_bad_intervals_are_named(classifier, prior):
-    with pytest.raises(ValueError, match="^prior must "):
-        estimate_test_prior(classifier, rows(50, 0.5), prior=prior)
-    with pytest.raises(ValueError, match="^prior must "):
-        classifier.sensitivity(rows(50, 0.5), prior=prior)
 
 
 @given(UNIT, st.integers(0, 10**6))

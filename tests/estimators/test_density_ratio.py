@@ -85,12 +85,6 @@ def test_many_conditions_take_one_evaluation(ratio, monkeypatch):
     np.testing.assert_array_equal(many[3], ratio.predict(GRID))
 
 
-@pytest.mark.parametrize("conditions", [[], [0.5], [{"gamma": 0.5}]])
-def test_conditions_that_are_none_are_refused(ratio, conditions):
-    with pytest.raises(ValueError, match="^conditions must"):
-        ratio.predict_many(GRID, conditions)
-
-
 def test_another_condition_for_one_call_leaves_the_classifier_as_it_is(ratio):
     before = vars(ratio).copy()
     changed = clone(ratio).set_params(test_prior=0.7, alpha=0.2).fit_pu(X_P, X_U)

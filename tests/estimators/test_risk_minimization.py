@@ -21,9 +21,7 @@ from pu_shift.estimators import (
 )
 from pu_shift.estimators.held_out import zero_one_risk
 from pu_shift.evaluation.scorers import PURiskScorer
-from pu_shift.files.models import load_model, save_model
 from pu_shift.losses import LOSSES, Loss, surrogates
-from pu_shift.ratios.base import GridEdgeWarning
 from tests.estimators.samples import FAST, GRID, PRIOR, X_P, X_U
 from tests.mixtures import mixture, posterior, pu_samples
 from tests.networks import made
@@ -183,15 +181,6 @@ def test_the_width_may_be_the_one_that_the_density_ratio_takes():
     assert clone(classifier).set_params(width_rule="risk").fit_pu(X_P, X_U).width_ != width
 
 
-@pytest.mark.parametrize(("d", "expected"), [(2, 50), (60, 60)])
-def test_there_may_be_as_many_centres_as_features(d, expected):
-    X = np.random.default_rng(0).normal(size=(200, d))
-    classifier = RiskMinimizationClassifier(
-        PRIOR, basis="gaussian", n_centers="features", widths=9.0, lams=0.0, n_steps=1, safe=False
-    )
-    assert len(classifier.fit_pu(X[:90], X[90:]).model_.centers) == expected
-
-
 MANY = [Condition(PRIOR, 0.6), Condition(PRIOR, 0.3, 0.2), {"test_prior": 0.8}]
 
 
@@ -235,15 +224,6 @@ def test_fit_many_estimates_a_prior_that_is_not_given_once():
     assert fitted[1].test_prior == fitted[1].prior_
 
 
-@pytest.mark.parametrize(
-    ("conditions", "message"),
-    [([], "conditions must not be empty"), ([{"pi": 1}], "conditions must be Condition objects")],
-)
-def test_fit_many_refuses_bad_conditions(conditions, message):
-    with pytest.raises(ValueError, match=message):
-        RiskMinimizationClassifier(PRIOR).fit_many(X_P, X_U, conditions)
-
-
 class Deep(chainer.Chain):
     """A network whose scores have a second axis of length 1."""
 
@@ -278,13 +258,6 @@ def test_networks_are_trained_by_the_same_estimator(model, correction, alpha):
     np.testing.assert_allclose(
         pickle.loads(pickle.dumps(again)).predict_proba(X), again.predict_proba(X)
     )
-
-
-def test_a_networks_double_hinge_is_calibrated_on_its_training_scores():
-    classifier = RiskMinimizationClassifier(
-        PRIOR, 0.5, loss="double_hinge", model=MLP(1, 16, 1), n_steps=200, learning_rate=0.01
-    ).fit_pu(X_P, X_U)
-    assert np.mean(np.abs(classifier.predict_proba(GRID)[:, 1] - posterior(GRID, 0.5))) < 0.15
 
 
 def test_the_network_must_give_one_score_per_row_and_one_lam():
@@ -362,14 +335,6 @@ def test_training_that_is_stopped_early_is_warned_of():
     RiskMinimizationClassifier(PRIOR, 0.6, n_steps=1000, **options).fit_pu(X_P, X_U)
 
 
-@pytest.mark.filterwarnings("error::pu_shift.ratios.base.GridEdgeWarning")
-def test_the_largest_lam_is_an_edge():
-    with pytest.warns(GridEdgeWarning, match="^the best of lams is 0.01, the largest"):
-        RiskMinimizationClassifier(PRIOR, 0.6, lams=[1e-2, 1e-3], n_steps=400).fit_pu(
-            X_P[:10], X_U[:40]
-        )
-
-
 @pytest.mark.parametrize("basis", ["linear", "gaussian"])
 def test_features_are_standardised_when_their_scales_differ(basis):
     X_p, X_u = pu_samples(200, 800, PRIOR, d=2)
@@ -386,17 +351,6 @@ def test_features_are_standardised_when_their_scales_differ(basis):
         far.decision_function(scale * new + move), plain.decision_function(new), atol=1e-4
     )
     assert RiskMinimizationClassifier(PRIOR, 0.6, **options).fit_pu(X_p, X_u).mean_ is None
-
-
-def test_inner_scaling_and_a_fallback_are_saved(tmp_path):
-    classifier = RiskMinimizationClassifier(PRIOR, 0.6, scaling="standard", **FAST)
-    classifier.fit_pu(X_P, X_U)
-    save_model(tmp_path / "model.npz", classifier)
-    loaded = load_model(tmp_path / "model.npz")
-    np.testing.assert_array_equal(
-        loaded.decision_function(GRID), classifier.decision_function(GRID)
-    )
-    assert loaded.fallback_ is False
 
 
 def test_the_slope_of_probabilities_is_fitted_when_they_are_first_asked_for(monkeypatch):

@@ -91,13 +91,13 @@ def test_without_the_data_the_page_is_built_without_their_pictures(
     folder, tmp_path, capsys, monkeypatch
 ):
     def unavailable(*_):
-        raise DataError("banana: cannot be had\n  tried this\n  and that")
+        raise DataError("banana: is not here\n  tried this\n  and that")
 
     monkeypatch.setattr(script, "banana_surfaces", unavailable)
     monkeypatch.setattr(script, "report_figures", lambda *_: [])
     assert main([str(folder), "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().err == (
-        "without pictures of the banana data: banana: cannot be had tried this and that\n"
+        "without pictures of the banana data: banana: is not here tried this and that\n"
     )
     assert '"banana":null' in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 

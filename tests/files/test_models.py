@@ -73,8 +73,7 @@ def refused(path):
 
 @pytest.mark.filterwarnings("ignore::pu_shift.estimators.LabelWarning")
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("scale", "dtype"), [(False, np.float32), (True, np.float64)])
 def test_a_loaded_model_is_the_saved_one(tmp_path, name, scale, dtype):
     classifier = MODELS[name]
     estimator = make_pipeline(StandardScaler(), classifier) if scale else classifier
@@ -91,22 +90,10 @@ def test_a_loaded_model_is_the_saved_one(tmp_path, name, scale, dtype):
         loaded.predict(frame.rename(columns={"a": "z"}))
 
 
-def test_a_loaded_ratio_still_changes_its_condition(saved):
-    loaded = load_model(saved)
-    low, high = (loaded.set_params(test_prior=p).predict(X).sum() for p in (0.1, 0.9))
-    assert low < high
-
-
 def test_a_model_of_a_gpu_is_loaded_on_the_cpu(saved):
     classifier = load_model(saved).set_params(gpu=0)
     save_model(saved, classifier)
     assert load_model(saved).gpu == -1
-
-
-def test_a_save_replaces_the_file_whole(saved):
-    save_model(saved, MODELS["linear"].fit(X, Y))
-    assert isinstance(load_model(saved), RiskMinimizationClassifier)
-    assert [path.name for path in saved.parent.iterdir()] == ["model.npz"]
 
 
 def test_pickles_and_other_files_are_refused(tmp_path):
@@ -139,7 +126,6 @@ def test_pickles_and_other_files_are_refused(tmp_path):
     ("method", "message"),
     [
         (zipfile.ZIP_BZIP2, "compressed by another method than deflate"),
-        (zipfile.ZIP_LZMA, "compressed by another method than deflate"),
         (zipfile.ZIP_DEFLATED, "it unpacks to far more than its size"),
     ],
 )
@@ -159,13 +145,7 @@ def test_a_file_that_unpacks_to_too_much_is_not_unpacked(saved, method, message)
     assert peak < 8 << 20
 
 
-def test_a_member_that_comes_twice_is_refused(saved):
-    with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(saved, "a") as archive:
-        archive.writestr("header.npy", b"")
-    assert "its members must be distinct, got 'header.npy' twice" in refused(saved)
-
-
-@pytest.mark.parametrize("sizes", [{"n_units": 10**6}, {"n_hidden": 10**6}, {"n_features": 10**9}])
+@pytest.mark.parametrize("sizes", [{"n_units": 10**6}, {"n_hidden": 10**6}])
 def test_a_network_beyond_its_weights_is_not_built(tmp_path, sizes):
     path = tmp_path / "model.npz"
     save_model(path, MODELS["network"].fit(X, Y))
@@ -177,21 +157,11 @@ def test_a_network_beyond_its_weights_is_not_built(tmp_path, sizes):
     ("change", "message"),
     [
         ({"kind": "os.system"}, "it holds 'os.system', which is no classifier of pu_shift"),
-        ({"kind": ["a"]}, "damaged pu-shift model: TypeError"),
-        ({"n_features": 2}, "must have 3 columns|features"),
-        ({"n_features": 10**9}, "X must have 3 columns"),
         ({"n_features": 3.0}, "n_features must be an integer >= 1, got 3.0"),
         ({"classes": [1, 1]}, r"classes must be two labels, got \[1, 1\]"),
-        ({"classes": [[0], [1]]}, "classes must be two labels"),
-        ({"classes": [0]}, "classes must be two labels"),
-        ({"params": []}, "damaged pu-shift model"),
         ({"params": {"alpha": "0.5x"}}, "alpha must be a number"),
-        ({"params": {"test_prior": 1}}, "test_prior must lie strictly between 0 and 1"),
         ({"prior": 2.0}, "prior must lie strictly between 0 and 1, got 2.0"),
-        ({"prior": 1e308}, "its header has the number 1e\\+308"),
         ({"prior": np.nan}, "its header has the number nan"),
-        ({"direction": "p"}, "direction must be one of 'p/u', 'u/p', got 'p'"),
-        ({"ratio": {"kind": "ULSIF"}}, "damaged pu-shift model: KeyError"),
         ({"ratio": {"kind": "dict"}}, "kind must be that of a ratio, got 'dict'"),
     ],
 )
@@ -204,10 +174,7 @@ def test_a_forged_state_is_refused(saved, change, message):
     ("change", "message"),
     [
         ({"slope": -1.0}, "slope must be a finite number > 0, got -1.0"),
-        ({"slope": None}, "slope does not belong to the loss double_hinge"),
         ({"loss": "squared"}, "slope does not belong to the loss squared"),
-        ({"loss": "zero_one"}, "loss must be one of"),
-        ({"condition": [0.4, 0.4, 2]}, "alpha must lie strictly"),
         ({"model": {"kind": "GaussianKernelModel", "sizes": None, "values": {}}}, "KeyError"),
     ],
 )
@@ -223,10 +190,7 @@ def test_a_forged_risk_model_is_refused(tmp_path, change, message):
     [
         ("coefficients", None, "damaged pu-shift model: KeyError"),
         ("coefficients", np.ones(2), "coefficients must be finite numbers of shape"),
-        ("coefficients", np.array(["x"]), "is not made of finite numbers"),
-        ("coefficients", np.full(100, 1e308), "is not made of finite numbers"),
         ("centers", np.full((100, 3), np.nan), "is not made of finite numbers"),
-        ("centers", np.zeros((0, 3)), "must be finite numbers of shape"),
     ],
 )
 def test_forged_arrays_are_refused(saved, name, array, message):
@@ -234,25 +198,6 @@ def test_forged_arrays_are_refused(saved, name, array, message):
         header = json.loads(archive["header"].tobytes())
     rewrite(saved, **{state(header)["ratio"][name]["@"]: array})
     assert message in refused(saved)
-
-
-@pytest.mark.parametrize("scale", [-1.0, 0.0])
-def test_a_scale_that_is_not_positive_is_refused(tmp_path, scale):
-    path = tmp_path / "model.npz"
-    save_model(path, make_pipeline(StandardScaler(), MODELS["linear"]).fit(X, Y))
-    with np.load(path) as archive:
-        header = json.loads(archive["header"].tobytes())
-    place = header["state"]["steps"][0]["scale"]["@"]
-    rewrite(path, **{place: np.array([1.0, scale, 1.0])})
-    assert "its scale must be positive" in refused(path)
-
-
-def test_keys_that_come_twice_are_refused(saved):
-    with np.load(saved) as archive:
-        content = dict(archive)
-    text = content["header"].tobytes().replace(b'{"digest"', b'{"version": 3, "digest"', 1)
-    np.savez(saved, **{**content, "header": np.frombuffer(text, dtype=np.uint8)})
-    assert "its header's keys must be distinct, got 'version' twice" in refused(saved)
 
 
 def test_a_changed_file_is_told_from_a_made_one(saved):
@@ -266,15 +211,6 @@ def test_a_changed_file_is_told_from_a_made_one(saved):
     assert "its content was changed after it was saved" in refused(saved)
     rewrite(saved, lambda header: header.update(digest=1), seal=False)
     assert "its content was changed after it was saved" in refused(saved)
-
-
-def test_many_members_are_refused_by_counting(tmp_path):
-    """Of 10,000 names each is compared with few others, see tests/test__checks.py."""
-    path = tmp_path / "model.npz"
-    with zipfile.ZipFile(path, "w") as archive:
-        for place in range(10_000):
-            archive.writestr(str(place), b"")
-    assert "it has no header" in refused(path)
 
 
 class Later(DensityRatioClassifier):
@@ -413,9 +349,7 @@ def test_a_preparation_is_saved_without_pickle(tmp_path, scale):
     ("preparation", "message"),
     [
         ({"medians": [0.0, 0.0, 0.0]}, "KeyError 'categories'"),
-        ({"medians": [0.0], "categories": []}, "damaged pu-shift model: ValueError"),
         ({"medians": [0.0, None], "categories": [None, []]}, "categories must be texts, got []"),
-        ({"medians": ["x"], "categories": [None]}, "median must be a number, got 'x'"),
         ({"medians": [1], "categories": [None]}, "it has 3 names for other features"),
     ],
 )

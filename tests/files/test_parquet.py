@@ -14,7 +14,6 @@ from pu_shift import DensityRatioClassifier, bigdata
 from pu_shift.cli import main
 from pu_shift.files import parquet
 from pu_shift.files.models import load_model
-from pu_shift.files.parquet import ParquetTable, is_parquet
 from tests import children
 from tests.mixtures import mixture, pu_samples
 from tests.networks import needs_chainer
@@ -210,8 +209,6 @@ def write(path, **columns):
         ("predict m.npz kinds", "kinds/2.parquet has string in column 'c', other files have "),
         ("predict m.npz torn.parquet", "data: torn.parquet cannot be read: "),
         ("predict m.npz none.parquet", "no such file: 'none.parquet'"),
-        ("predict m.npz no_rows.parquet", "data: no_rows.parquet has no rows"),
-        ("predict m.npz new.parquet --keep x", "data: new.parquet has no column 'x'"),
         ("predict m.npz new.csv --cluster tcp://x:1 --out o", "cluster needs data in Parquet"),
         ("predict m.npz new.parquet --cluster tcp://x:1", "cluster needs --out, a folder to write"),
         (
@@ -239,7 +236,6 @@ def test_what_is_wrong_is_said_in_one_line(folder, run, command, message):
         write(folder / name / "1.parquet", a=[1.0], b=[2.0], c=[3.0])
         write(folder / name / "2.parquet", a=[1.0], b=[2.0], **last)
     (folder / "torn.parquet").write_bytes((folder / "new.parquet").read_bytes()[:-100])
-    write(folder / "no_rows.parquet", a=[], b=[], c=[])
     status, output, errors = run(command)
     assert (status, output) == (2, "")
     assert errors.startswith("error: ")
@@ -253,13 +249,6 @@ def test_without_pyarrow_parquet_is_refused(run, monkeypatch):
         2,
         "error: data: Parquet needs dask and pyarrow: pip install '.[parquet]' in a clone\n",
     )
-
-
-def test_parquet_is_told_by_its_first_bytes(folder, tmp_path):
-    (tmp_path / "rows").write_bytes((folder / "new.parquet").read_bytes())
-    assert is_parquet(str(tmp_path / "rows"))
-    assert not is_parquet(str(folder / "new.csv"))
-    assert ParquetTable(str(tmp_path / "rows")).n_rows == 400
 
 
 def test_a_cluster_fits_and_predicts_the_same(folder, run, tmp_path):
@@ -291,17 +280,6 @@ def test_a_cluster_fits_and_predicts_the_same(folder, run, tmp_path):
     assert (result[["id", "label"]] == expected[["id", "label"]]).all(axis=None)
     np.testing.assert_allclose(result["probability"], expected["probability"], rtol=1e-6)
     assert not (tmp_path / "late").exists()
-    assert list(tmp_path.glob(".*.tmp")) == []
-
-
-def test_a_cluster_without_workers_leaves_nothing_half_written(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(bigdata, "WORKER_TIMEOUT", 1)
-    with Cluster(tmp_path, workers=0) as cluster:
-        command = f"predict m.npz new.parquet --cluster {cluster.address} --out {tmp_path}/out"
-        status, _, errors = run(command)
-    assert (status, errors.count("\n")) == (2, 1)
-    assert "has had no workers for 1 s" in errors
-    assert not (tmp_path / "out").exists()
     assert list(tmp_path.glob(".*.tmp")) == []
 
 

@@ -66,35 +66,24 @@ def test_without_names_rows_are_a_matrix(files):
     ("name", "content", "message"),
     [
         ("a.csv", "a,b\n1,2\n3,x\n", "a finite number in row 2 of column 'b', found 'x'"),
-        ("a.csv", "a,b\n1,2\n3,4\n5,inf\n", "a finite number in row 3 of column 'b', found inf"),
         ("a.csv", "a,b\n1,2\n3,4\n5\n", "a finite number in row 3 of column 'b', found nan"),
         ("a.csv", "a,b\n1,2\n3,4\n5,6\n7,8,9\n", "expected 2 columns, found more in row 4"),
         ("a.csv", "a,b\n", "has no rows"),
         ("a.csv", "", "is empty"),
-        ("a.csv", "\n \n", "is empty"),
         ("a.csv", "1,2\n3,4\n", "must begin with a line of column names"),
-        ("a.csv", "a,c\n1,2\n", "has no column 'b'"),
-        ("a.csv", "a,b\n1,2,3\n4,5,6\n", "expected 2 columns, found more in row 1"),
         ("a.csv", ",a,b\n0,1,2\n", "has no name for column 1: if it numbers the rows"),
         ("a.csv", "a,b,a\n0,1,2\n", "has more than one column named 'a'"),
-        ("a.csv", "0.5,0.5\n3,4\n", "must begin with a line of column names"),
         ("a.csv", "a,b\n1,1e200\n", "has 1e\\+200 in row 1 of column 'b', whose square"),
         ("a.csv", b"\xff\xfe\x00", "is not text: 'utf-8' codec can't decode"),
-        ("a.csv", "a,b\n1,1_000\n", "in row 1 of column 'b', found '1_000'"),
-        ("a.csv", "a,b\n1," + "1" * 400 + "\n", "in row 1 of column 'b', found inf"),
         ("a.csv", "a;b\n1,5;2\n", "in row 1 of column 'a', found '1,5'"),
         ("a.csv", 'a,b\n1,2\n3,"4\n' + "x" * 200_000, "is not a table: .*EOF inside string"),
         ("a.csv", "a,b\n1," + "x" * 100_000 + "\n", "found 'x{70,90}…$"),
         ("a.csv", "a,b\n1," + "x" * 5_000_000, "has a line of more than 4,194,304 characters"),
         ("a.csv", ",".join(f"a{i}" for i in range(70_000)), "has 70,000 columns, more than 65,536"),
         ("a.npy", "a,b\n1,2\n", "is not a NumPy matrix"),
-        ("a.npy", b"", "is not a NumPy matrix"),
         ("a.npy", np.zeros((2, 3)), r"of \(rows, 2\) numbers, it has \(2, 3\) float64"),
-        ("a.npy", np.zeros(4), r"of \(rows, 2\) numbers, it has \(4,\) float64"),
-        ("a.npy", np.array([["x", "y"]]), r"of \(rows, 2\) numbers, it has \(1, 2\) <U1"),
         ("a.npy", np.array([[1, None]]), "is not a NumPy matrix: Array can't be memory-mapped"),
         ("a.npy", np.array([[0.0, 1.0], [1.0, np.nan]]), "in row 2 of column 'b', found"),
-        ("a.npy", np.zeros((0, 2)), "has no rows"),
     ],
     ids=lambda value: repr(value)[:40],
 )
@@ -108,19 +97,6 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, name, content, messag
         list(read_blocks(str(path), ["a", "b"], 2, 2))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
-
-
-def test_a_cell_of_a_nameless_matrix(tmp_path):
-    np.save(tmp_path / "a.npy", np.array([[0.0, np.inf]]))
-    with pytest.raises(DataError, match="row 1 of column 2, found inf"):
-        list(read_blocks(str(tmp_path / "a.npy"), None, 2))
-
-
-def test_a_truncated_matrix_is_refused(tmp_path, files):
-    content = (files / "c.npy").read_bytes()
-    (tmp_path / "a.npy").write_bytes(content[:-8])
-    with pytest.raises(DataError, match="is not a NumPy matrix: mmap length is greater"):
-        list(read_blocks(str(tmp_path / "a.npy"), None, 3))
 
 
 def test_no_file():
@@ -209,8 +185,9 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zip"])
-@pytest.mark.parametrize("kind", BOMBS)
+@pytest.mark.parametrize(
+    ("suffix", "kind"), [*zip([".bz2", ".xz", ".zip"], BOMBS), (".gz", "equal rows")]
+)
 def test_a_bomb_takes_little_memory(tmp_path, monkeypatch, suffix, kind):
     monkeypatch.setattr(unpacking, "UNPACKED_FLOOR", 1 << 20)
     pack = tiny.COMPRESS.get(suffix, lambda content: tiny.zipped({"a.csv": content}))
@@ -222,18 +199,6 @@ def test_a_bomb_takes_little_memory(tmp_path, monkeypatch, suffix, kind):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 32 << 20
-
-
-def test_what_is_unpacked_is_held_against_what_was_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(unpacking, "UNPACKED_FLOOR", 1 << 20)
-    path = tmp_path / "a.csv.bz2"
-    noise = b"".join(b"%.17f\n" % value for value in np.random.default_rng(0).random(1_000))
-    equal = b"0\n" * (1 << 20)
-    path.write_bytes(tiny.COMPRESS[".bz2"](b"a\n" + noise + equal))
-    assert sum(len(block.rows) for block in read_blocks(str(path), ["a"], 1)) == 1_000 + (1 << 20)
-    path.write_bytes(tiny.COMPRESS[".bz2"](b"a\n" + equal))
-    with pytest.raises(DataError, match="unpacks to more than 250 times its size: if that is r"):
-        list(read_blocks(str(path), ["a"], 1))
 
 
 TEXTS = ["007", "Ann", "", 'O"Neil, Bob', "two\nlines", "=1+1"] * 4
@@ -321,8 +286,3 @@ def test_a_column_that_is_missing_may_hide_behind_a_separator(tmp_path, head, me
     for options in ({}, {"keep": ["z"]}):
         with pytest.raises(DataError, match=message.replace("|", "\\|")):
             list(read_blocks(str(path), [] if options else ["z"], 1, **options))
-
-
-def test_a_matrix_has_no_column_to_keep(files):
-    with pytest.raises(DataError, match="has no column 'id', it is a matrix"):
-        list(read_blocks(str(files / "c.npy"), NAMES, 3, keep=["id"]))

@@ -157,17 +157,6 @@ def test_training(on, correction, loss):
             assert_allclose(other[name], one[name], rtol=1e-7, atol=1e-10)
 
 
-def test_nothing_is_moved_for_the_caller(on):
-    model = LinearModel(3, dtype=np.float64)
-    model.to_device(on.name)
-    with pytest.raises(ValueError, match="rows_p must be on the model's device"):
-        train(model, X_P, X_U, Risk(CONDITION), n_steps=1)
-    with pytest.raises(ValueError, match="x must be on the model's device"):
-        model(X_P)
-    with pytest.raises(ValueError, match="one array module"):
-        ULSIF(on.send(X_P), X_U)
-
-
 def test_cross_validation(on):
     folds = [assign_folds("X", len(X), 4, 1) for X in (X_P, X_U)]
     risk = Risk([Condition(0.3, 0.3), CONDITION], "squared", "pu-shift")

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pu_shift.paper.claims import (
-    NO_DATA,
     NOT,
     PARTLY,
     REPRODUCED,
@@ -78,13 +77,6 @@ def test_partly_is_in_between():
     assert found[4] == PARTLY
 
 
-def test_what_is_missing_is_no_data():
-    data = trials(as_claimed, number=3, datasets=["susy"], methods=["p/u uLSIF"])
-    assert [verdict.verdict for verdict in judge(data)] == [NO_DATA] * 6
-    one_trial = trials(as_claimed, count=1, methods=ALL)
-    assert [verdict.verdict for verdict in judge(one_trial)] == [NO_DATA] * 6
-
-
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=12))
 def test_the_gain_of_one_pair_is_the_paired_t_test(pairs):
@@ -129,13 +121,6 @@ def test_cells_of_one_training_set_are_not_counted_as_independent():
     found = gain(better, better.assign(accuracy=70.0), ["prior", "dataset", "given_prior"])
     assert found.pairs == 3
     assert found.se == pytest.approx(stats.sem(noise))
-
-
-def test_populations_are_pooled_as_independent():
-    better = pd.DataFrame({"prior": 0.3, "dataset": ["a", "b"], "mean": [72, 74], "se": [0.3, 0.4]})
-    found = gain(better, better.assign(mean=70, se=[0.4, 0.3]), ["prior", "dataset"])
-    assert found.mean == pytest.approx(3)
-    assert found.se == pytest.approx(math.sqrt(0.5) / 2)
 
 
 def test_the_command_line(tmp_path, capsys):

@@ -1,6 +1,6 @@
 import pytest
 
-from pu_shift.paper.settings import DATASETS, METHODS, TABLES, Cell, TableSetting
+from pu_shift.paper.settings import TABLES, TableSetting
 
 
 def test_tables_have_the_papers_priors():
@@ -26,15 +26,6 @@ def test_given_priors_go_from_the_right_one_to_the_training_prior(number):
     assert given[0] == blocks[0].test_prior
     assert given[-1] == blocks[0].prior
     assert min(given) < given[1] < max(given)
-
-
-def test_cells_run_over_blocks_then_datasets_then_methods():
-    cells = list(TABLES[3].cells())
-    assert len(cells) == len(set(cells)) == 4 * 6 * 6
-    assert cells[0] == Cell(0.3, 0.3, 0.3, DATASETS[0], METHODS[0])
-    assert cells[1] == Cell(0.3, 0.3, 0.3, DATASETS[0], METHODS[1])
-    assert cells[6] == Cell(0.3, 0.3, 0.3, DATASETS[1], METHODS[0])
-    assert cells[36] == Cell(0.4, 0.4, 0.4, DATASETS[0], METHODS[0])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pu_shift._checks import non_negative
 from pu_shift.paper.store import (
     NUMERICS,
-    OUTPUTS,
     TABLE_COLUMNS,
     Columns,
     StoreError,
@@ -79,15 +78,6 @@ def test_a_trial_counts_once(tmp_path):
         store.append([trial(accuracy=70, prior=0.1 + 0.2)])
         assert store.frame()["accuracy"].tolist() == [50]
     assert read_trials(tmp_path)["accuracy"].tolist() == [50]
-
-
-def test_a_training_set_is_one_file_that_grows_by_its_methods(tmp_path):
-    with TrialStore(tmp_path, RUN) as store:
-        store.append([trial(), trial(given_prior=0.4)])
-        store.append([trial(method="Sq-Lin"), trial(trial=1)])
-    names = sorted(path.name for path in (tmp_path / "sets").iterdir())
-    assert [name[:-14] for name in names] == ["banana-0.3-0", "banana-0.3-1"]
-    assert len(read_trials(tmp_path)) == 4
 
 
 @pytest.mark.parametrize("name", ["x" * 250, "é/..%20b"])
@@ -330,18 +320,6 @@ def test_a_strangers_folder_is_refused_and_left_alone(tmp_path, fresh, name, con
     with pytest.raises(StoreError, match=f"{name}.*choose another --out"):
         TrialStore(tmp_path, RUN, fresh=fresh).__enter__()
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_fresh_deletes_our_files_only(tmp_path):
-    fill(tmp_path)
-    for name in (*OUTPUTS[1:-1], "notes.txt"):
-        (tmp_path / name).write_text("old")
-    with TrialStore(tmp_path, RUN, fresh=True) as store:
-        assert store.done() == set()
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"sets", "run.json", "notes.txt"}
-    assert set_files(tmp_path) == []
-    assert run_of(tmp_path)["earlier_sessions"] == []
 
 
 def test_run_json_tells_what_made_the_results(tmp_path):

@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -121,21 +117,6 @@ def test_every_candidate_comes_near_the_true_ratio(name):
     assert truth - 0.15 < scores[name]["score"] < -0.9
 
 
-def test_nystroem_is_scikit_learns_written_as_kernels():
-    average, *_ = fit_average(X_P, X_U, check_candidates(["nystroem"]), PRIOR)
-    (plain,) = average.ratios
-    X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
-    scaler = StandardScaler().fit(X)
-    kernels = Nystroem(gamma=0.5 / plain.ratio_.expansion_.width**2, n_components=len(X))
-    kernels.components_ = plain.ratio_.expansion_.centers
-    b = len(kernels.components_)
-    kernels = Nystroem(gamma=kernels.gamma, n_components=b).fit(kernels.components_)
-    logistic = LogisticRegression(max_iter=1000)
-    logistic.fit(kernels.transform(scaler.transform(X)), y)
-    share = logistic.predict_proba(kernels.transform(scaler.transform(GRID)))[:, 1]
-    np.testing.assert_allclose(plain(GRID), odds_ratio(share, 300, 1200), rtol=0.01)
-
-
 def test_the_average_is_as_good_as_its_parts(auto):
     assert set(auto.candidates_) == set(AUTO)
     assert sum(part["weight"] for part in auto.candidates_.values()) == pytest.approx(1.0)
@@ -226,19 +207,6 @@ def test_weights_of_rows_are_rows_repeated():
         for given in ({}, {"sample_weight": None})
     )
     np.testing.assert_array_equal(plain, none)
-
-
-def test_the_steps_of_a_pipeline_ask_for_weights_by_routing():
-    pytest.importorskip("sklearn", "1.4")
-    X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
-    weights = 1.0 + np.arange(len(y)) % 3
-    with config_context(enable_metadata_routing=True):
-        logistic = LogisticRegression().set_fit_request(sample_weight=True)
-        alone, piped = (
-            DensityRatioClassifier(PRIOR, estimator=estimator).fit(X, y, sample_weight=weights)
-            for estimator in (logistic, make_pipeline(logistic))
-        )
-    np.testing.assert_array_equal(alone.predict_ratio(GRID), piped.predict_ratio(GRID))
 
 
 @pytest.mark.parametrize(
@@ -347,19 +315,6 @@ def test_labels_named_by_pos_label():
     assert classifier.classes_.tolist() == ["unknown", "case"]
     assert classifier.predict([[3.0, 0.0], [-3.0, 0.0]]).tolist() == ["case", "unknown"]
     assert zero_one_scorer(classifier, X, y) > -0.3
-
-
-def test_a_search_inside_a_cross_validation():
-    X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
-    classifier = DensityRatioClassifier(PRIOR, 0.6, estimator=LogisticRegression(), n_folds=2)
-    # Of a monotone function of another, calibration makes the same ratio: C alone tells little.
-    grid = [
-        {"estimator": [DummyClassifier()]},
-        {"estimator": [LogisticRegression()], "estimator__C": [0.1, 1.0]},
-    ]
-    search = GridSearchCV(classifier, grid, scoring=zero_one_scorer, cv=2)
-    assert cross_val_score(search, X, y, scoring=zero_one_scorer, cv=2).mean() > -0.4
-    assert "estimator__C" in search.fit(X, y).best_params_
 
 
 def test_a_threshold_is_not_tuned_by_a_risk():

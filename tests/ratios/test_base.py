@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from pu_shift import KLIEP, ULSIF, DensityRatioClassifier
-from pu_shift._grids import deal_folds
+from pu_shift._grids import random_folds
 from pu_shift.ratios import registry
 from pu_shift.ratios.average import fit_average
 from pu_shift.ratios.base import DensityRatio, Ratio
@@ -58,8 +58,8 @@ def test_a_fit_with_its_own_choices_is_the_same_fit(name):
 @pytest.mark.parametrize("name", RATIOS)
 def test_a_ratio_without_a_fold_does_not_know_its_rows(name):
     """Rows of a fold that become nonsense move the ratios without other folds, not that one."""
-    samples, folds = (X_P, X_U), [deal_folds("X", len(X), 3, k) for k, X in enumerate((X_P, X_U))]
-    held_out = [dealt.of_rows(0, dealt.n) == 1 for dealt in folds]
+    samples, folds = (X_P, X_U), [random_folds("X", len(X), 3, k) for k, X in enumerate((X_P, X_U))]
+    held_out = [one.of_rows == 1 for one in folds]
     ratio, nonsense = fitted(name), [X.copy() for X in samples]
     for X, out in zip(nonsense, held_out):
         X[out] += 2.0
@@ -101,12 +101,6 @@ def test_a_state_whose_parts_do_not_belong_together_is_refused(change, message):
     state = ULSIF(X_P, X_U, n_centers=20, widths=1.0, lams=0.1).to_state()
     with pytest.raises(ValueError, match=f"^{message}"):
         Ratio.from_state(state | change)
-
-
-def test_old_names_of_attributes_warn():
-    ratio = ULSIF(X_P, X_U, n_centers=20, widths=1.0, lams=0.1)
-    with pytest.warns(DeprecationWarning, match="^width of a ratio is called width_: "):
-        assert ratio.width == ratio.width_ == 1.0
 
 
 class FirstFeature(DensityRatio, BaseEstimator):

@@ -1,14 +1,10 @@
 """The report's page in a real browser, opened from a file."""
 
 import base64
-import json
-import shutil
 
 import numpy as np
 import pytest
-from selenium import webdriver
 from selenium.webdriver import ActionChains
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -18,59 +14,12 @@ from pu_shift.priors import Condition
 from pu_shift.report.ideas import LEVELS
 from pu_shift.report.page import page_data, render
 from pu_shift.report.results import read_results
+from tests.browser import HOSTILE, LOW_CONTRAST, WIDE, Browser, needs_browser
 from tests.paper.simulate import results_folder, robustness_folder, small_surfaces, trials
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER),
-    reason="needs Chromium and its driver (Debian: apt install chromium chromium-driver)",
-)
-
-# No sandbox: it cannot be had by root, nor in most containers. No network: none is needed.
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage "
-    "--disable-background-networking --disable-component-update --disable-sync --hide-scrollbars"
-)
-HOSTILE = "<img src=x onerror=alert(1)></script>"
+pytestmark = needs_browser
 DATASETS = ["banana", "susy", HOSTILE]
 CONDITION = Condition(0.3, 0.5)
-WIDE, PHONE = (1280, 900), (390, 844)
-
-# The contrast of each visible text with what lies behind it (WCAG 2.1), where it is too low.
-LOW_CONTRAST = """
-const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-const rgba = (colour) => {
-  canvas.clearRect(0, 0, 1, 1);
-  canvas.fillStyle = colour;
-  canvas.fillRect(0, 0, 1, 1);
-  const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-  return [r, g, b, a / 255];
-};
-const behind = (node) => {
-  const [r, g, b, a] = rgba(getComputedStyle(node).backgroundColor);
-  if (a === 1) return [r, g, b];
-  const base = node.parentElement ? behind(node.parentElement) : [255, 255, 255];
-  return base.map((channel, i) => a * [r, g, b][i] + (1 - a) * channel);
-};
-const luminance = (colour) => colour
-  .map((channel) => channel / 255)
-  .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-  .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-const low = [];
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (walker.nextNode()) {
-  const node = walker.currentNode.parentElement;
-  const text = walker.currentNode.textContent.trim();
-  if (!text || node.closest("script, style, noscript, option")) continue;
-  if (!node.checkVisibility({visibilityProperty: true})) continue;
-  const style = getComputedStyle(node);
-  const colour = rgba(node instanceof SVGElement ? style.fill : style.color).slice(0, 3);
-  const [light, dark] = [luminance(colour), luminance(behind(node))].sort((a, b) => b - a);
-  const ratio = (light + 0.05) / (dark + 0.05);
-  if (ratio < 4.5) low.push([text, node.tagName, ratio]);
-}
-return low;
-"""
 
 
 @pytest.fixture(scope="module")
@@ -94,48 +43,13 @@ def address(results, tmp_path_factory):
     return path.as_uri()
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in (*FLAGS.split(), f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield browser
-    browser.quit()
+class Report(Browser):
+    """What the tests do with the report."""
 
-
-class Browser:
-    """What the tests do with the page."""
-
-    def __init__(self, driver, address):
-        self.driver, self.address = driver, address
-        self.load()
-
-    def load(self, size=WIDE, scheme="light", motion="no-preference"):
-        command = self.driver.execute_cdp_cmd
-        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
-        command("Emulation.setDeviceMetricsOverride", metrics)
-        features = [
-            {"name": "prefers-color-scheme", "value": scheme},
-            {"name": "prefers-reduced-motion", "value": motion},
-        ]
-        command("Emulation.setEmulatedMedia", {"features": features})
-        self.driver.get(self.address)
+    def load(self, size=WIDE, scheme="light"):
+        super().load(size, scheme)
         self.run("localStorage.clear()")
-        self.driver.get(self.address)
-        self.until(lambda: self.run("return document.documentElement.dataset.ready") == "true")
-
-    def run(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def one(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+        return super().load(size, scheme)
 
     def visible(self, selector):
         return [node for node in self.all(selector) if node.is_displayed()]
@@ -147,9 +61,6 @@ class Browser:
             slider,
             str(value),
         )
-
-    def reading(self, name):
-        return json.loads(self.one(f"#{name}").get_attribute("data-value"))
 
     def show(self, node):
         self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", node)
@@ -163,7 +74,7 @@ class Browser:
 
 @pytest.fixture
 def page(driver, address):
-    browser = Browser(driver, address)
+    browser = Report(driver, address).load()
     yield browser
     problems = driver.get_log("browser")
     assert problems == []
@@ -236,17 +147,6 @@ def test_the_regions_of_all_methods_follow_the_given_prior(page, given):
         assert panel.get_attribute("aria-label").startswith(f"{method} with given prior {given}")
         score = small_surfaces().scores[method][float(given)]
         assert float(panel.get_attribute("data-share")) == pytest.approx((score > 0).mean())
-
-
-def test_the_curves_follow_the_choice(page, results):
-    choice = page.one("#curve-choice")
-    options = [option.text for option in choice.find_elements(By.TAG_NAME, "option")]
-    assert options == [curves.title for curves in results.curves]
-    assert len(page.all("#curve-panels svg")) == 1
-    assert len(page.all("#curve-panels circle")) == 6 * len(METHODS)
-    choice.send_keys(Keys.ARROW_DOWN)
-    page.until(lambda: len(page.all("#curve-panels svg")) == len(DATASETS))
-    assert len(page.all("#curve-panels circle")) == 3 * len(METHODS) * len(DATASETS)
 
 
 def test_filters_hide_tables_rows_and_columns(page, results):

@@ -171,11 +171,3 @@ def test_surfaces_come_back_from_the_page_with_their_signs(results):
     for prior, posterior in surfaces.posteriors.items():
         found = unpack(banana["posteriors"][f"{prior:g}"])
         np.testing.assert_allclose(found, posterior.clip(-2, 2), atol=1e-4)
-
-
-def test_the_data_hold_no_row_of_the_dataset(results):
-    banana = page_data(results, CONDITION, small_surfaces())["banana"]
-    assert set(banana) == {
-        "x", "y", "size", "prior", "densities", "scores", "posteriors", "rates", "levels",
-    }  # fmt: skip
-    assert len(banana["x"]) == len(banana["y"]) == 2
