@@ -87,7 +87,7 @@ def fit_and_predict(_: Path) -> list[str]:
     return modules_called(lambda: classifier.fit_pu(positives, unlabelled).predict(unlabelled))
 
 
-# Each way, and how many modules it may lead through.
+# The ways that are followed.
 WALKS = (number_of_a_table, predictions_of_a_file, fit_and_predict)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,15 +24,6 @@ class Draw:
     unlabeled_labels: np.ndarray  # for diagnosis only: no method may see them
     tests: dict[float, tuple[np.ndarray, np.ndarray]]  # features and labels, by test prior
     seed: np.random.SeedSequence  # drew P and U; its children seed what is random in fitting
-
-    def send(self, device: Any) -> Draw:
-        """Copy the rows to a device, each array once; labels stay on the host."""
-        return replace(
-            self,
-            positives=device.send(self.positives),
-            unlabeled=device.send(self.unlabeled),
-            tests={prior: (device.send(X), y) for prior, (X, y) in self.tests.items()},
-        )
 
 
 def draw(

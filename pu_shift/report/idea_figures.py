@@ -150,14 +150,14 @@ def ratios_figure(condition: Condition, surfaces: Surfaces | None = None, seed: 
     rng = np.random.default_rng(seed)
     positives = rng.normal(MEANS[1], 1.0, (500, 1))
     labels = np.where(rng.random(2000) < condition.prior, 1, -1)
-    unlabeled = rng.normal([[MEANS[label]] for label in labels], 1.0)
+    unlabelled = rng.normal([[MEANS[label]] for label in labels], 1.0)
     p, n = (norm.pdf(LINE, MEANS[label]) for label in (1, -1))
     p_over_u = p / (condition.prior * p + (1 - condition.prior) * n)
     for axes, direction, exact, samples in zip(
         grid[0],
         DIRECTIONS,
         (p_over_u, 1 / p_over_u),
-        ((positives, unlabeled), (unlabeled, positives)),
+        ((positives, unlabelled), (unlabelled, positives)),
     ):
         estimate = np.asarray(ULSIF(*samples, random_state=seed)(LINE[:, None]))
         _ratio_lines(axes, condition, direction, exact, estimate)

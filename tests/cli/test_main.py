@@ -254,7 +254,7 @@ def test_the_input_is_never_the_output(files, tmp_path, capsys):
 @pytest.fixture(scope="module")
 def many(files):
     rows = pd.read_csv(files / "new.csv")
-    pd.concat([rows] * 2_000).to_csv(files / "many.csv", index=False)
+    pd.concat([rows] * 1_000).to_csv(files / "many.csv", index=False)
     return files / "many.csv"
 
 
@@ -331,7 +331,6 @@ sys.exit(heavy or status)
     ("redirection", "status", "message"),
     [
         (">/dev/full", 74, "error: the output cannot be written: No space left on device\n"),
-        ("2>/dev/full", 0, ""),
         (">&- 2>&-", 0, ""),
     ],
 )

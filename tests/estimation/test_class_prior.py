@@ -65,15 +65,15 @@ def test_the_roc_curve_takes_overlap_into_account():
 def test_intervals_hold_made_up_truths_as_often_as_they_say():
     rng = np.random.default_rng(1)
     held = []
-    for _ in range(20):
+    for _ in range(14):
         prior, gap = rng.uniform(0.05, 0.95), rng.uniform(1.0, 4.0)
         X_p, X_u = pu_samples(100, 200, prior, int(rng.integers(10**6)), gap, d=2)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PriorWarning)
             estimate = estimate_prior(X_p, X_u, level=0.95)
         held.append([estimate.low <= prior <= estimate.high, prior <= estimate.bound])
-    # 0.85 is two standard errors below 0.95.
-    assert np.mean(held, axis=0).min() >= 0.85
+    # 0.83 is two standard errors below 0.95.
+    assert np.mean(held, axis=0).min() >= 0.83
 
 
 def test_a_higher_level_gives_a_wider_interval_and_a_higher_bound():

@@ -124,11 +124,10 @@ def test_features_without_data_get_no_weight():
         np.testing.assert_allclose(X @ theta[:-1] + theta[-1], same @ narrow[:-1] + narrow[-1])
 
 
-@pytest.mark.parametrize("basis", ["linear", "gaussian"])
-def test_the_classifier_decides_as_after_long_training(basis):
+def test_the_classifier_decides_as_after_long_training():
     X, y = make_classification(900, 5, n_informative=3, class_sep=1.5, random_state=0)
     X_p, X_u = X[y == 1][:150], np.concatenate([X[y == 1][150:300], X[y == 0]])
-    options = {"prior": 0.25, "test_prior": 0.5, "basis": basis, "widths": 2.0}
+    options = {"prior": 0.25, "test_prior": 0.5, "basis": "gaussian", "widths": 2.0}
     options |= {"lams": [1e-2, 0.1], "safe": False}
     solved = RiskMinimizationClassifier(**options).fit_pu(X_p, X_u)
     trained = RiskMinimizationClassifier(**options, solver="amsgrad", n_steps=4000)

@@ -10,7 +10,6 @@ from pu_shift.paper.figures import (
     comparison_figure,
     heat_map_figure,
     method_colour,
-    pdf,
     png,
 )
 from pu_shift.paper.settings import METHODS
@@ -63,9 +62,3 @@ def test_the_heat_map_shows_every_difference_and_marks_the_inconsistent():
             for cell in cells.itertuples()
         ]
         assert shown == expected
-
-
-def test_pdf_carries_no_date():
-    content = pdf(comparison_figure(comparison(methods=METHODS[:1])))
-    assert content[:4] == b"%PDF"
-    assert b"CreationDate" not in content

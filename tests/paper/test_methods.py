@@ -92,18 +92,6 @@ def test_a_method_is_the_protocols_estimator_fitted_by_hand(method):
         )
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_seed_decides_what_is_random(method):
-    first, again, other = (
-        fit(method, [0.5], sample=Draw(P, U, np.zeros(90), {}, child(seed)))[0.5].decision_function(
-            X
-        )
-        for seed in (SEED, SEED, 12)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 @pytest.mark.parametrize("method", [*METHODS, *EXTRA_METHODS])
 @pytest.mark.parametrize(
     ("scaling", "scaler"), [("standard", StandardScaler), ("minmax", MinMaxScaler)]

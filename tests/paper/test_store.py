@@ -267,17 +267,14 @@ def test_bad_rows_are_refused_before_anything_is_written(tmp_path, row, message)
     assert len(read_trials(tmp_path)) == 0
 
 
-@pytest.mark.parametrize("begin", ["new", "alone", "fresh"])
+@pytest.mark.parametrize("begin", ["resumed", "fresh"])
 def test_a_kill_before_any_step_on_the_disk_costs_nothing(tmp_path, whole_folder, begin):
     truth, steps, before = read_trials(whole_folder), 0, 0
     while True:
         folder = tmp_path / str(steps)
-        if begin != "new":
-            with TrialStore(folder, {**RUN, "seed": int(begin == "fresh")}) as store:
-                store.append([trial(trial=index, accuracy=50 + index / 3) for index in range(2)])
-            before = 0 if begin == "fresh" else 2
-        if begin == "alone":
-            without_sets(folder)
+        with TrialStore(folder, {**RUN, "seed": int(begin == "fresh")}) as store:
+            store.append([trial(trial=index, accuracy=50 + index / 3) for index in range(2)])
+        before = 0 if begin == "fresh" else 2
         steps += 1
         if not killed_at(steps, fill, folder, fresh=begin == "fresh"):
             break
