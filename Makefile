@@ -42,7 +42,7 @@ STUDIES := asymmetric robustness estimated_prior class_prior networks
 TABLES := table1 table2 table3 table4 table5 table6 table7
 
 .PHONY: help install data $(TABLES) $(STUDIES) tables verify verify-full verify-mutants report test coverage test-bare test-ratio lint format docs site figures test-all \
-	test-oldest test-gpu types bench load scale dist wheel wheel-all install-table chaos fuzz audit clean
+	test-oldest test-gpu test-gpu-compile types bench load scale dist wheel wheel-all install-table chaos fuzz audit clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -192,6 +192,17 @@ test-ratio: $(RATIO)/.installed ## run the tests of density ratios, files and th
 test-gpu: $(DEV) ## check that CPU and GPU agree, on a machine with a CUDA card (CUPY=cupy-cuda13x)
 	$(BIN)/python -c 'import cupy' 2>/dev/null || $(call PIP_INSTALL,$(VENV),'$(CUPY)')
 	$(BIN)/python -m pytest -m gpu -n 0 -W default tests/gpu $(ARGS)
+
+# CuPy's headers and NVIDIA's compiler, without the libraries that only a card needs.
+GPU_COMPILE := .venv/gpu-compile
+$(GPU_COMPILE)/.installed: setup.py pyproject.toml
+	@"$(PYTHON_PATH)" -m venv --clear $(GPU_COMPILE)
+	@echo "packages: CuPy and NVIDIA's compiler, about 1.4 GB on disk in all"
+	@$(call PIP_INSTALL,$(GPU_COMPILE),-e '.[dev]' '$(CUPY)' nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12)
+	@touch $@
+
+test-gpu-compile: $(GPU_COMPILE)/.installed ## compile the kernels of training for four generations of cards; needs no card
+	$(GPU_COMPILE)/bin/python -m pytest -n 0 -q -s -rs -W default tests/test_gpu_compile.py $(ARGS)
 
 test-all: ## run the tests on every supported interpreter (PYTHONS=...) and with the oldest versions
 	@failed=; absent=; for version in $(PYTHONS); do \

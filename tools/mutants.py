@@ -146,8 +146,8 @@ MUTANTS = (
         "pu_shift/risks.py",
         (
             (
-                "(1.0 - test_prior) * alpha / (1.0 - prior)",
-                "(1.0 - prior) * alpha / (1.0 - test_prior)",
+                "test_prior, (1.0 - test_prior) / (1.0 - prior)",
+                "test_prior, (1.0 - prior) / (1.0 - test_prior)",
             ),
         ),
     ),

@@ -420,5 +420,14 @@ def _differences(new: Any, old: Any, name: str = "") -> Iterable[tuple[str, tupl
         for field in sorted({**old, **new}):
             dotted = f"{name}.{field}" if name else field
             yield from _differences(new.get(field), old.get(field), dotted)
-    elif new != old:
+    elif not _equal(new, old):
         yield name, (new, old)
+
+
+def _equal(new: Any, old: Any) -> bool:
+    """Tell whether two values of JSON are equal; the last digit of a grid is the processor's."""
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) == len(old) and all(map(_equal, new, old))
+    if isinstance(new, float) and isinstance(old, float):
+        return math.isclose(new, old, rel_tol=1e-12)
+    return bool(new == old)

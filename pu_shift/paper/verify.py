@@ -233,6 +233,9 @@ def _usable(options: VerifyOptions) -> Generator[Check, None, list[str]]:
     if not _has_chainer():
         yield Check("trials of DH and Sq", "Chainer is not installed")
     digests, usable = run.fingerprints(), []
+    apart = other_run({**run.identity, "files": None})
+    same = "; ".join(apart) or "no field differs"
+    yield Check("the protocol is that of the reference run", same, passed=not apart)
     for name, dataset in zip(run.names, names):
         expected = reference_run()["files"].get(name)
         if digests[name] == expected:

@@ -18,6 +18,7 @@ from pu_shift.paper.store import (
     StoreError,
     TrialStore,
     count,
+    differing,
     read_trials,
     text,
 )
@@ -138,6 +139,17 @@ def test_a_changed_file_is_refused_and_computed_again_when_it_is_deleted(tmp_pat
     path.unlink()
     with TrialStore(tmp_path, RUN) as store:
         assert {key[-1] for key in store.done()} == {0, 2}
+
+
+def test_the_last_digit_of_a_grid_makes_no_other_run():
+    # numpy.logspace rounds as the processor does.
+    other = {"protocol": {"folds": 5, "widths": [0.5 * (1 + 1e-15), 1.0]}, "seed": 0}
+    assert (
+        list(differing(RUN | {"protocol": {"folds": 5, "widths": [0.5, 1.0]}}, RUN | other)) == []
+    )
+    other["protocol"]["widths"][0] = 0.5 * (1 + 1e-9)
+    ((name, _),) = differing({**RUN, "protocol": {"folds": 5, "widths": [0.5, 1.0]}}, RUN | other)
+    assert name == "protocol.widths"
 
 
 @pytest.mark.parametrize(
