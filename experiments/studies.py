@@ -47,16 +47,21 @@ class StudyOptions(RunOptions):
         open_unit("test_prior", self.test_prior)
         super().__post_init__()
 
-    def draw(self, dataset: str, trial: int, prior: float, test_prior: float) -> Draw:
-        """Draw one training set and a test set."""
+    def draw(self, dataset: str, trial: int, prior: float, *test_priors: float) -> Draw:
+        """Draw one training set, and a test set of each prior."""
         rows = open_dataset(dataset, self.label)
-        return draw_set(rows, prior, [test_prior], trial, self.protocol, self.seed)
+        return draw_set(rows, prior, test_priors, trial, self.protocol, self.seed)
 
     def fit(
         self, method: str, sample: Draw, prior: float, given_priors: Sequence[float]
     ) -> dict[float, Any]:
         """Fit a method of the paper, told π, for every given test prior."""
         return fit_method(self.protocol, method, sample, prior, given_priors, self.gpu)
+
+
+def _six_digits(name: str, value: Any) -> float:
+    # What is kept is what is summarised, so that a resumed run prints the same.
+    return float(f"{finite(name, value):.6g}")
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,11 @@ class Study:
     name: str
     title: str
     run: Callable[[str, int, StudyOptions], Rows]
-    points: Callable[[StudyOptions], Iterable[tuple[float, str]]]
+    points: Callable[[StudyOptions], Iterable[tuple[Any, str]]]
     axis: str
     axis_label: str
     value_label: str
+    axis_check: Callable[[str, Any], Any] = _six_digits
     defaults: Mapping[str, float] = field(default_factory=dict)
     trials: int = 10
     methods: tuple[str, ...] = METHODS
@@ -85,14 +91,9 @@ class Study:
     @property
     def columns(self) -> Columns:
         """The columns of ``trials.csv``."""
-        numbers = {self.axis: _six_digits, "method": text, "value": _six_digits}
+        numbers = {self.axis: self.axis_check, "method": text, "value": _six_digits}
         key = ("dataset", "trial", self.axis, "method")
         return Columns({"dataset": text, "trial": count, **numbers}, key, ("dataset", "trial"))
-
-
-def _six_digits(name: str, value: Any) -> float:
-    # What is kept is what is summarised, so that a resumed run prints the same.
-    return float(f"{finite(name, value):.6g}")
 
 
 def study_main(study: Study, argv: Sequence[str] | None = None) -> int:
@@ -140,7 +141,7 @@ def run_study(
     quiet: bool = True,
 ) -> pd.DataFrame:
     """Run what the folder does not hold yet; return the rows that were asked for, in order."""
-    points = [(_six_digits(study.axis, point), name) for point, name in study.points(options)]
+    points = [(study.axis_check(study.axis, point), name) for point, name in study.points(options)]
     identity = {
         "study": study.name,
         "prior": options.prior,
@@ -221,13 +222,18 @@ def study_table(study: Study, summary: pd.DataFrame, covered: str = "") -> str:
             for cell in cells.itertuples()
         }
         row = " | ".join(shown[method] for method in methods)
-        lines.append(f"| {markdown(dataset)} | {point:g} | {row} |")
+        lines.append(f"| {markdown(dataset)} | {_shown(point)} | {row} |")
     return "\n".join(lines) + "\n"
+
+
+def _shown(point: Any) -> str:
+    return point if isinstance(point, str) else f"{point:g}"
 
 
 def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figure:
     """Draw a panel per dataset and a curve with a band of one standard error per method."""
-    shown = summary[~summary["method"].str.startswith(("agreement", "estimate"))]
+    hidden = ("agreement", "estimate", "wrong", "seconds")
+    shown = summary[~summary["method"].str.startswith(hidden)]
     datasets, methods = (list(dict.fromkeys(shown[name])) for name in ("dataset", "method"))
     columns = min(3, len(datasets))
     rows = -(-len(datasets) // columns)
@@ -236,7 +242,9 @@ def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figu
     FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=study.one_scale)
     others = iter(("#0072B2", "#E69F00", "#009E73", "#CC79A7"))
-    colours = {m: method_colour(m) if m in METHODS else next(others, "#777777") for m in methods}
+    known = {method: method_colour(method) for method in methods if method in METHODS}
+    free = (colour for colour in others if colour not in known.values())
+    colours = {m: known[m] if m in known else next(free, "#777777") for m in methods}
     for axes, dataset in zip(grid.flat, datasets):
         part = shown[shown["dataset"] == dataset]
         for method in methods:
@@ -244,6 +252,10 @@ def study_figure(study: Study, summary: pd.DataFrame, covered: str = "") -> Figu
             x, mean = points[study.axis].to_numpy(), points["mean"].to_numpy()
             se = points["se"].fillna(0.0).to_numpy()
             line = (0, method_dash(method)) if method_dash(method) else "-"
+            if isinstance(x[0], str):  # nothing lies between two names
+                axes.errorbar(x, mean, se, fmt="o", color=colours[method], label=method)
+                axes.tick_params(axis="x", labelsize=7.5)
+                continue
             axes.plot(x, mean, color=colours[method], linestyle=line, label=method, marker=".")
             axes.fill_between(x, mean - se, mean + se, color=colours[method], alpha=0.2, lw=0)
         axes.set_title(dataset.replace("$", r"\$"))  # a dollar sign would begin a formula

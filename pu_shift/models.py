@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import one_of, positive, positive_int, shown
+from pu_shift._checks import one_line, one_of, positive, positive_int, shown
 from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift.device import on_device, to_numpy
 from pu_shift.ratios.kernels import as_rows, gaussian_kernel, row_chunks
@@ -171,6 +171,31 @@ class MLP(chainer.Chain):
             x = getattr(self, f"norm{layer}")(getattr(self, f"linear{layer}")(x))
             x = chainer.functions.relu(x)
         return getattr(self, f"linear{self.n_hidden}")(x)[:, 0]
+
+
+class SoftplusLink(chainer.Chain):
+    """log(1 + exp(g(x))) > 0 of the scores g of another link."""
+
+    def __init__(self, link: chainer.Link) -> None:
+        super().__init__()
+        with self.init_scope():
+            self.link = link
+
+    def forward(self, x: Any) -> chainer.Variable:
+        """Return the values of rows: (n,)."""
+        return chainer.functions.softplus(scores_of(self.link, x))
+
+
+def check_one_score(model: chainer.Link, rows: Any) -> None:
+    """Refuse a link that cannot score the rows, or gives more than one score for each."""
+    try:
+        shape = score_rows(model, rows[:1]).shape
+    except Exception as error:  # a link is the user's code
+        raise ValueError(
+            f"model cannot score a row of {rows.shape[1]} columns: {one_line(error)}"
+        ) from error
+    if shape != (1,):
+        raise ValueError(f"model must give one score per row, got shape {shape} for one row")
 
 
 def score_rows(model: chainer.Link, X: Any) -> Any:

@@ -18,47 +18,30 @@ PU-asym            π(1 − α)        α
 PU-shift-asym      π′(1 − α)       (1 − π′)α/(1 − π)
 ================== =============== ========================
 
-The functions below share their first parameters and what they return.
+The functions below take scores g(x) of the positive and of the unlabelled rows, (n,) for one model
+or (n, K) for K models side by side; one condition for all models, or K; a loss or its name; and
+row weights ≥ 0, (n,) or (n, K), which leave rows out per model (cross-validation), ``None`` for
+ones. They return a ``chainer.Variable`` of shape () or (K,).
 
-Parameters
-----------
-scores_p, scores_u
-    g(x) on the positive and on the unlabelled rows: (n,) for one model, or (n, K) for K models
-    side by side.
-condition
-    One condition for all models, or K.
-loss
-    A loss or its name.
-weights_p, weights_u
-    Row weights ≥ 0, (n,) or (n, K), which leave rows out per model (cross-validation); ``None``
-    weighs all rows alike.
-
-Returns
--------
-chainer.Variable
-    The risk, of shape () or (K,).
-
-What the non-negative estimators return and what they back-propagate
---------------------------------------------------------------------
-R_neg estimates something that is never negative. With ``correction='max'``
-the estimator is a Ê_p[ℓ(g)] + b max(0, R_neg) as printed in the paper, and its
-gradient is back-propagated: the negative part stops learning while it is
-below zero. With ``correction='ascent'`` (Kiryo et al., 2017) nothing changes
-while R_neg ≥ −β; below −β the value returned is a Ê_p[ℓ(g)] − bβ, and what is
-back-propagated is **not** its gradient but that of −γ b R_neg, a step that
-undoes the over-fitting. With β = 0 both return the same value.
+R_neg estimates something that is never negative. With ``correction='max'`` the estimator is
+a Ê_p[ℓ(g)] + b max(0, R_neg) as printed in the paper, and its gradient is back-propagated: the
+negative part stops learning while it is below zero. With ``'ascent'`` (Kiryo et al., 2017) nothing
+changes while R_neg ≥ −β; below −β the value returned is a Ê_p[ℓ(g)] − bβ, and what is
+back-propagated is **not** its gradient but that of −γ b R_neg, a step that undoes the over-fitting.
+With β = 0 both return the same value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pu_shift._chainer import chainer
-from pu_shift._checks import non_negative, one_of, shown
+from pu_shift._checks import finite, non_negative, one_of, shown
+from pu_shift._scores import as_columns, joined_weights
 from pu_shift.device import array_module, beside, device_of
 from pu_shift.losses import Loss, get_loss
 from pu_shift.priors import Condition
@@ -77,21 +60,88 @@ def risk_weights(condition: Conditions, kind: str) -> tuple[np.ndarray, np.ndarr
             raise ValueError(f"condition must be a Condition or a list of them, got {shown(item)}")
     if not conditions:
         raise ValueError("condition must not be an empty list")
-    prior = np.array([item.prior for item in conditions])
-    test_prior = np.array([item.test_prior for item in conditions])
-    alpha = np.array([item.alpha for item in conditions])
-    if kind == "pu":
-        return prior, prior, np.ones_like(prior)
-    if kind == "pu-shift":
-        return prior, test_prior, (1.0 - test_prior) / (1.0 - prior)
-    if kind == "pu-asym":
-        return prior, prior * (1.0 - alpha), alpha
-    return prior, test_prior * (1.0 - alpha), (1.0 - test_prior) * alpha / (1.0 - prior)
+    prior, test_prior, alpha = np.array(
+        [(item.prior, item.test_prior, item.alpha) for item in conditions]
+    ).T
+    a, b = {
+        "pu": (prior, np.ones_like(prior)),
+        "pu-shift": (test_prior, (1.0 - test_prior) / (1.0 - prior)),
+        "pu-asym": (prior * (1.0 - alpha), alpha),
+        "pu-shift-asym": (test_prior * (1.0 - alpha), (1.0 - test_prior) * alpha / (1.0 - prior)),
+    }[kind]
+    return prior, a, b
+
+
+class TwoSampleRisk:
+    r"""What training minimises: a risk of which only the scores of P and U are open.
+
+    .. math:: a\,\widehat{\mathbb E}_\mathrm{p}[\ell_+(g)] + b\,\bigl(
+              \widehat{\mathbb E}_\mathrm{u}[\ell_-(g)]
+              - c\,\widehat{\mathbb E}_\mathrm{p}[\ell_-(g)]\bigr)
+
+    A subclass is a frozen data class with the three fields of the correction, which calls
+    ``_keep`` with c, a and b. ``_value(g, positive)`` returns ℓ₊ or ℓ₋, and
+    ``_slope(g, positive)`` a new array of dℓ₊/dg or −dℓ₋/dg.
+    """
+
+    correction: str | None
+    beta: float
+    gamma: float
+    _weights: Any
+    _sent: dict[Any, Any]
+    _value: Callable[..., Any]
+    _slope: Callable[..., Any]
+    # Whether ℓ₊(g) = ℓ₋(g) − g, so that one evaluation serves both.
+    linear_odd: bool
+
+    def _keep(self, weights: tuple[np.ndarray, ...], linear_odd: bool = False) -> None:
+        one_of("correction", self.correction, CORRECTIONS)
+        non_negative("beta", self.beta)
+        non_negative("gamma", self.gamma)
+        object.__setattr__(self, "_weights", weights)
+        object.__setattr__(self, "_sent", {})
+        object.__setattr__(self, "linear_odd", linear_odd)
+
+    def check_trainable(self) -> None:
+        """Refuse a loss that has no gradient."""
+
+    def unbiased(self) -> Any:
+        """Return the same risk without a correction."""
+        return replace(self, correction=None)  # type: ignore[type-var]
+
+    def _weights_beside(self, scores: Any) -> tuple[Any, Any, Any]:
+        """Return c, a and b on the scores' device and of their dtype, sent there once."""
+        key = device_of(scores), scores.dtype
+        if key not in self._sent:
+            sent = tuple(beside(array, scores, scores.dtype) for array in self._weights)
+            n, models = len(sent[0]), as_columns(scores).shape[1]
+            if n not in (1, models):
+                raise ValueError(
+                    f"condition must be one or one per model, got {n} for {models} models"
+                )
+            self._sent[key] = sent
+        return self._sent[key]
+
+    def __call__(
+        self, scores_p: Any, scores_u: Any, weights_p: Any = None, weights_u: Any = None
+    ) -> chainer.Variable:
+        """Return the risk of scores; the head of this module describes the arguments."""
+        arrays = chainer.as_array(scores_p), chainer.as_array(scores_u)
+        weights = joined_weights(arrays, (weights_p, weights_u))
+        scores = chainer.functions.concat([scores_p, scores_u], axis=0)
+        return self.of_batch(scores, len(arrays[0]), weights)
+
+    def of_batch(self, scores: Any, n_p: int, weights: Any = None) -> chainer.Variable:
+        """Return the risk of a mini-batch whose first ``n_p`` rows are positive.
+
+        A batch without P or U rows for some model lacks that term. Nothing is checked here.
+        """
+        return _TwoSampleRisk(self, n_p, weights).apply((scores,))[0]
 
 
 @dataclass(frozen=True)
-class Risk:
-    r"""A risk estimator of which only the scores are open: what training minimises.
+class Risk(TwoSampleRisk):
+    r"""A risk estimator for classification.
 
     .. math:: a\,\widehat{\mathbb E}_\mathrm{p}[\ell(g)] + b\,\widehat R_\mathrm{neg}(g)
 
@@ -103,11 +153,9 @@ class Risk:
         A loss or its name.
     kind
         ``'pu'``, ``'pu-shift'``, ``'pu-asym'`` or ``'pu-shift-asym'``.
-    correction
-        ``None`` for the unbiased risk, ``'max'`` or ``'ascent'`` for a non-negative one; the head
-        of this module says what each returns and back-propagates.
-    beta, gamma
-        β ≥ 0 and γ ≥ 0 of ``'ascent'``.
+    correction, beta, gamma
+        ``None`` for the unbiased risk, ``'max'`` or ``'ascent'`` with β ≥ 0 and γ ≥ 0 for a
+        non-negative one; the head of this module says what each returns and back-propagates.
 
     Examples
     --------
@@ -122,51 +170,75 @@ class Risk:
     correction: str | None = None
     beta: float = 0.0
     gamma: float = 1.0
-    _weights: Any = field(init=False, repr=False, compare=False)
-    _sent: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", get_loss(self.loss))
-        one_of("correction", self.correction, CORRECTIONS)
-        non_negative("beta", self.beta)
-        non_negative("gamma", self.gamma)
-        object.__setattr__(self, "_weights", risk_weights(self.condition, self.kind))
+        loss = get_loss(self.loss)
+        object.__setattr__(self, "loss", loss)
+        self._keep(risk_weights(self.condition, self.kind), loss.linear_odd)
 
     @property
     def conditions(self) -> list[Condition]:
         """The conditions as a list, of one or of K."""
-        one = isinstance(self.condition, Condition)
-        return [self.condition] if one else list(self.condition)  # type: ignore[list-item, arg-type]
+        return [self.condition] if isinstance(self.condition, Condition) else list(self.condition)
 
-    def _weights_beside(self, scores: Any) -> tuple[Any, Any, Any]:
-        """Return π, a and b on the scores' device and of their dtype, sent there once."""
-        key = device_of(scores), scores.dtype
-        if key not in self._sent:
-            sent = tuple(beside(array, scores, scores.dtype) for array in self._weights)
-            if len(sent[0]) not in (1, _columns(scores).shape[1]):
-                raise ValueError(
-                    f"condition must be one or one per model, got {len(sent[0])} "
-                    f"for {_columns(scores).shape[1]} models"
-                )
-            self._sent[key] = sent
-        return self._sent[key]
+    def check_trainable(self) -> None:
+        """Refuse a loss that has no gradient."""
+        if not self.loss.trainable:
+            raise ValueError(f"loss must have a gradient to be trained, got {self.loss.name!r}")
 
-    def __call__(
-        self, scores_p: Any, scores_u: Any, weights_p: Any = None, weights_u: Any = None
-    ) -> chainer.Variable:
-        """Return the risk of scores; the head of this module describes the arguments."""
-        arrays = chainer.as_array(scores_p), chainer.as_array(scores_u)
-        weights = _joined_weights(arrays, (weights_p, weights_u))
-        scores = chainer.functions.concat([scores_p, scores_u], axis=0)
-        return self.of_batch(scores, len(arrays[0]), weights)
+    def _value(self, g: Any, positive: bool) -> Any:
+        return self.loss.value(g if positive else -g)
 
-    def of_batch(self, scores: Any, n_p: int, weights: Any = None) -> chainer.Variable:
-        """Return the risk of a mini-batch whose first ``n_p`` rows are positive.
+    def _slope(self, g: Any, positive: bool) -> Any:
+        return self.loss.derivative(g if positive else -g)
 
-        A batch that has no P or no U rows that count for some model lacks that model's term.
-        Nothing is checked: this is the inner loop.
-        """
-        return _PURisk(self, n_p, weights).apply((scores,))[0]
+
+@dataclass(frozen=True)
+class RatioRisk(TwoSampleRisk):
+    r"""The least-squares criterion of a density ratio w = p_p/p_u, whose values are the scores.
+
+    .. math:: J(w) = \tfrac12\,\mathbb E_\mathrm{u}[w^2] - \mathbb E_\mathrm{p}[w]
+              = \mathbb E_\mathrm{p}\bigl[\tfrac c2 w^2 - w\bigr]
+              + \Bigl(\tfrac12\,\mathbb E_\mathrm{u}[w^2]
+              - \tfrac c2\,\mathbb E_\mathrm{p}[w^2]\Bigr)
+
+    It is what uLSIF minimises, and the Bregman divergence by which DRPU trains a network
+    (Nakajima & Sugiyama, 2023), with f(w) = ½w² and f*(w) = wf′(w) − f(w) = ½w². Because
+    p_u = πp_p + (1 − π)p_n ≥ c·p_p where 0 ≤ c ≤ π, the part in brackets estimates
+    ∫½w²(p_u − c·p_p)dx, which is not negative. A flexible model makes it so by large values on
+    the very rows of P; there the corrections of this module take effect (Kato & Teshima, 2021).
+    What remains, ½cw² − w, is bounded from below by −1/(2c), which J of a sample is not. With
+    c = 0 the part is a mean of squares, and nothing is corrected.
+
+    Parameters
+    ----------
+    share
+        c, within [0, 1): at most π.
+    correction, beta, gamma
+        As for :class:`Risk`.
+
+    Examples
+    --------
+    >>> float(RatioRisk()(np.array([1.0, 1.0]), np.array([1.0])).array)
+    -0.5
+    """
+
+    share: float = 0.0
+    correction: str | None = "ascent"
+    beta: float = 0.0
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= finite("share", self.share) < 1.0:
+            raise ValueError(f"share must lie in [0, 1), got {shown(self.share)}")
+        self._keep((np.array([self.share]), np.ones(1), np.ones(1)))
+
+    def _value(self, g: Any, positive: bool) -> Any:
+        half = 0.5 * g * g
+        return self.share * half - g if positive else half
+
+    def _slope(self, g: Any, positive: bool) -> Any:
+        return self.share * g - 1.0 if positive else -g
 
 
 def evaluate_risk(
@@ -180,15 +252,15 @@ def evaluate_risk(
 ) -> Any:
     """Value of the unbiased risk of any kind, as a plain array.
 
-    It is the number of the functions below, without Chainer: for validation and the zero-one loss.
+    It is the number of the functions below, also for the zero-one loss.
 
     Examples
     --------
-    >>> scores_p, scores_u = np.array([1.0, -1.0]), np.array([1.0, -1.0, -1.0, -1.0])
-    >>> float(evaluate_risk(scores_p, scores_u, Condition(0.5), "zero_one", "pu"))
+    >>> scores = np.array([1.0, -1.0]), np.array([1.0, -1.0, -1.0, -1.0])
+    >>> float(evaluate_risk(*scores, Condition(0.5), "zero_one", "pu"))
     0.25
     """
-    weights = _joined_weights((scores_p, scores_u), (weights_p, weights_u))
+    weights = joined_weights((scores_p, scores_u), (weights_p, weights_u))
     scores = array_module(scores_p).concatenate([scores_p, scores_u])
     return _terms(Risk(condition, loss, kind), scores, len(scores_p), weights).total
 
@@ -241,12 +313,10 @@ pu_shift_risk = _unbiased(
 )
 pu_asym_risk = _unbiased(
     "pu-asym",
-    r"""Unbiased risk with asymmetric error (Theorem 7). π′ does not count.
+    r"""Unbiased risk with asymmetric error (Theorem 7). With α = ½ half of :func:`pu_risk`.
 
     .. math:: \frac{\pi}{n_p}\sum_i[(1-\alpha)\ell(g(x^p_i)) - \alpha\ell(-g(x^p_i))]
               + \frac{\alpha}{n_u}\sum_i \ell(-g(x^u_i))
-
-    With α = ½ it is half of :func:`pu_risk`.
 
     Examples
     --------
@@ -257,11 +327,10 @@ pu_asym_risk = _unbiased(
 )
 pu_shift_asym_risk = _unbiased(
     "pu-shift-asym",
-    r"""Unbiased risk under shift and asymmetric error at once.
+    r"""Unbiased risk under shift and asymmetric error: π′(1−α) E_p[ℓ(g)] + (1−π′)α E_n[ℓ(−g)].
 
-    It estimates π′(1−α) E_p[ℓ(g)] + (1−π′)α E_n[ℓ(−g)]. With π′ = π it is :func:`pu_asym_risk`,
-    with α = ½ half of :func:`pu_shift_risk`, and in general proportional to :func:`pu_shift_risk`
-    at π_unif (Theorem 3).
+    With π′ = π it is :func:`pu_asym_risk`, with α = ½ half of :func:`pu_shift_risk`, and in
+    general proportional to :func:`pu_shift_risk` at π_unif (Theorem 3).
 
     .. math:: \frac{\pi'(1-\alpha)}{n_p}\sum_i \ell(g(x^p_i))
         + \frac{(1-\pi')\alpha}{1-\pi}\left[\frac{1}{n_u}\sum_i \ell(-g(x^u_i))
@@ -269,8 +338,8 @@ pu_shift_asym_risk = _unbiased(
 
     Examples
     --------
-    >>> condition = Condition(0.3, test_prior=0.5, alpha=0.2)
-    >>> round(float(pu_shift_asym_risk(np.array([0.0]), np.array([0.0]), condition).array), 6)
+    >>> risk = pu_shift_asym_risk(np.array([0.0]), np.array([0.0]), Condition(0.3, 0.5, 0.2))
+    >>> round(float(risk.array), 6)
     0.125
     """,
 )
@@ -292,27 +361,15 @@ def nnpu_risk(
 
     .. math:: \frac{a}{n_p}\sum_i \ell(g(x^p_i)) + b\max(0, \widehat R_\mathrm{neg}(g))
 
-    The head of this module says what is returned and what is back-propagated.
-
-    Parameters
-    ----------
-    kind
-        ``'pu'``, ``'pu-shift'``, ``'pu-asym'`` or ``'pu-shift-asym'``.
-    beta
-        β ≥ 0: the correction starts when R_neg falls below −β.
-    gamma
-        γ ≥ 0: the length of the corrective step.
-    correction
-        ``'ascent'`` (Kiryo's gradient step) or ``'max'`` (as printed in this paper; takes no β or
-        γ).
+    The head of this module says what is returned and what is back-propagated, :class:`Risk` what
+    the other parameters are; ``correction`` is ``'ascent'`` (Kiryo's gradient step) or ``'max'``
+    (as printed in this paper; takes no β or γ).
 
     Examples
     --------
     >>> scores_p, scores_u = np.array([1.0]), np.array([-1.0])
-    >>> float(pu_risk(scores_p, scores_u, Condition(0.5)).array)
-    -0.5
-    >>> float(nnpu_risk(scores_p, scores_u, Condition(0.5)).array)
-    0.0
+    >>> [float(of(scores_p, scores_u, Condition(0.5)).array) for of in (pu_risk, nnpu_risk)]
+    [-0.5, 0.0]
     """
     one_of("correction", correction, CORRECTIONS[1:])
     risk = Risk(condition, loss, kind, correction, beta, gamma)
@@ -320,44 +377,37 @@ def nnpu_risk(
 
 
 def nnpu_shift_risk(
-    scores_p: Any,
-    scores_u: Any,
-    condition: Conditions,
-    loss: str | Loss = "squared",
-    **options: Any,
+    scores_p: Any, scores_u: Any, condition: Conditions, loss: Any = "squared", **options: Any
 ) -> chainer.Variable:
-    r"""Non-negative risk under class prior shift (nnPU-Sh of the paper).
+    r"""Non-negative risk under class prior shift (nnPU-Sh of the paper): ``kind='pu-shift'``.
 
     .. math:: \frac{\pi'}{n_p}\sum_i \ell(g(x^p_i))
         + \frac{1-\pi'}{1-\pi}\max(0, \widehat R_\mathrm{PU\text{-}neg}(g))
 
-    The options are those of :func:`nnpu_risk`.
+    Its options are those of :func:`nnpu_risk`.
 
     Examples
     --------
-    >>> condition = Condition(0.3, 0.5)
-    >>> float(nnpu_shift_risk(np.array([1.0]), np.array([-1.0]), condition).array)
+    >>> float(nnpu_shift_risk(np.array([1.0]), np.array([-1.0]), Condition(0.3, 0.5)).array)
     0.0
     """
     return nnpu_risk(scores_p, scores_u, condition, loss, "pu-shift", **options)
 
 
 class _Terms(NamedTuple):
-    """The risk of every column, and what its gradient needs."""
+    """The risk of every column, and what its gradient needs; the correction changes its a and b."""
 
     total: Any
     prior: Any
     share_p: Any
     share_u: Any
     weights: Any
-    # The weights that the gradient sees; they differ from a and b only where the non-negative
-    # correction acts.
     gradient_weights: tuple[Any, Any]
 
 
-def _terms(risk: Risk, scores: Any, n_p: int, weights: Any) -> _Terms:
-    """a·Ê_p[ℓ(g)] + b·(Ê_u[ℓ(−g)] − π Ê_p[ℓ(−g)]) of every column."""
-    xp, dtype, g = array_module(scores), scores.dtype, _columns(scores)
+def _terms(risk: TwoSampleRisk, scores: Any, n_p: int, weights: Any) -> _Terms:
+    """a·Ê_p[ℓ₊(g)] + b·(Ê_u[ℓ₋(g)] − c Ê_p[ℓ₋(g)]) of every column."""
+    xp, dtype, g = array_module(scores), scores.dtype, as_columns(scores)
     if weights is None:
         weights = xp.ones((len(g), 1), dtype=dtype)
     prior, a, b = risk._weights_beside(scores)
@@ -366,15 +416,14 @@ def _terms(risk: Risk, scores: Any, n_p: int, weights: Any) -> _Terms:
     share_p, share_u = (
         1.0 / xp.maximum(part.sum(axis=0), xp.finfo(dtype).tiny) for part in (w_p, w_u)
     )
-    loss = risk.loss
-    inner = loss.value(-g)
+    inner = risk._value(g, positive=False)
     inner *= weights
     on_p = share_p * inner[:n_p].sum(axis=0)
     negative = share_u * inner[n_p:].sum(axis=0) - prior * on_p
-    if loss.linear_odd:  # ℓ(g) = ℓ(−g) − g
+    if risk.linear_odd:
         positive = on_p - share_p * (w_p * g[:n_p]).sum(axis=0)
     else:
-        positive = share_p * (w_p * loss.value(g[:n_p])).sum(axis=0)
+        positive = share_p * (w_p * risk._value(g[:n_p], positive=True)).sum(axis=0)
     if risk.correction is None:
         total = a * positive + b * negative
     elif risk.correction == "max":
@@ -390,10 +439,10 @@ def _terms(risk: Risk, scores: Any, n_p: int, weights: Any) -> _Terms:
     return _Terms(total, prior, share_p, share_u, weights, (a, b))
 
 
-class _PURisk(chainer.FunctionNode):
+class _TwoSampleRisk(chainer.FunctionNode):
     """The risk of every column, in one node."""
 
-    def __init__(self, risk: Risk, n_p: int, weights: Any) -> None:
+    def __init__(self, risk: TwoSampleRisk, n_p: int, weights: Any) -> None:
         super().__init__()
         self.risk, self.n_p, self.weights = risk, n_p, weights
 
@@ -413,68 +462,18 @@ class _PURisk(chainer.FunctionNode):
     def _slopes(self, scores: Any) -> Any:
         """Return the derivative of the risk by every score.
 
-        With q(z) = dℓ(−z)/dz it is aℓ′(g) − bπq on a positive row and bq on an unlabelled one.
-        For a linear-odd loss ℓ′ = q − 1, so that one evaluation of q serves all rows.
+        It is aℓ₊′(g) − bcℓ₋′(g) on a positive row and bℓ₋′(g) on an unlabelled one. For a
+        linear-odd loss ℓ₊′ = ℓ₋′ − 1, so that one evaluation serves all rows.
         """
         _, prior, share_p, share_u, weights, (a, b) = self.terms
-        loss, n_p, g = self.risk.loss, self.n_p, _columns(scores)
-        slopes = loss.derivative(-g)
-        if loss.linear_odd:
+        risk, n_p, g = self.risk, self.n_p, as_columns(scores)
+        slopes = risk._slope(g, positive=False)
+        if risk.linear_odd:
             slopes[:n_p] *= (b * prior - a) * share_p
             slopes[:n_p] -= a * share_p
         else:
             slopes[:n_p] *= b * prior * share_p
-            slopes[:n_p] += a * share_p * loss.derivative(g[:n_p])
+            slopes[:n_p] += a * share_p * risk._slope(g[:n_p], positive=True)
         slopes[n_p:] *= -b * share_u
         slopes *= weights
         return slopes
-
-
-def _columns(scores: Any) -> Any:
-    return scores[:, None] if scores.ndim == 1 else scores
-
-
-def _check_scores(scores_p: Any, scores_u: Any) -> None:
-    for name, scores in (("scores_p", scores_p), ("scores_u", scores_u)):
-        if not hasattr(scores, "dtype") or not hasattr(scores, "ndim"):
-            raise ValueError(f"{name} must be an array, got {shown(scores)}")
-        if scores.ndim not in (1, 2) or scores.dtype.kind != "f":
-            raise ValueError(
-                f"{name} must be a floating (n,) or (n, K) array, "
-                f"got shape {scores.shape} and dtype {scores.dtype}"
-            )
-        if scores.shape[0] == 0:
-            raise ValueError(f"{name} must have at least one row, got shape {scores.shape}")
-    if scores_p.shape[1:] != scores_u.shape[1:] or scores_p.dtype != scores_u.dtype:
-        raise ValueError(
-            "scores_u must have the columns and dtype of scores_p, got "
-            f"{scores_u.shape} {scores_u.dtype} for {scores_p.shape} {scores_p.dtype}"
-        )
-
-
-def _joined_weights(scores: tuple[Any, Any], weights: tuple[Any, Any]) -> Any:
-    """Check scores of P and U and their row weights; return those as one array, or None."""
-    _check_scores(*scores)
-    if weights[0] is None and weights[1] is None:
-        return None
-    given = zip(("weights_p", "weights_u"), weights, scores)
-    return array_module(scores[0]).concatenate(
-        [row_weights(name, part, g, _columns(g).shape) for name, part, g in given]
-    )
-
-
-def row_weights(name: str, weights: Any, array: Any, shape: tuple[int, int]) -> Any:
-    """Return row weights ≥ 0, (n,) or (n, K) or ``None`` for ones, as (n, K) beside an array."""
-    xp = array_module(array)
-    if weights is None:
-        return xp.ones(shape, dtype=array.dtype)
-    try:
-        weights = beside(weights, array, array.dtype)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {shown(weights)}") from None
-    if weights.shape not in (shape[:1], shape):
-        raise ValueError(f"{name} must have shape {shape[:1]} or {shape}, got {weights.shape}")
-    total = weights.sum(axis=0)
-    if not bool(((total > 0) & xp.isfinite(total)).all()) or bool((weights < 0).any()):
-        raise ValueError(f"{name} must be non-negative and finite, with a positive sum per model")
-    return xp.broadcast_to(_columns(weights), shape)

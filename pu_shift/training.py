@@ -9,7 +9,7 @@ mini-batches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,12 @@ import numpy as np
 from pu_shift._chainer import chainer
 from pu_shift._checks import positive, positive_int
 from pu_shift._grids import check_grid
+from pu_shift._scores import row_weights
 from pu_shift._seeds import Seed, child, renamed_seed
 from pu_shift.device import beside, on_device, to_numpy
 from pu_shift.models import score_rows, scores_of
 from pu_shift.ratios.kernels import as_rows, row_chunks
-from pu_shift.risks import Risk, row_weights
+from pu_shift.risks import TwoSampleRisk
 
 # Entries of a parameter updated at a time, so that the passes over them stay in the cache.
 CACHED_ENTRIES = 32768
@@ -108,7 +109,7 @@ def train(
     model: chainer.Link,
     rows_p: Any,
     rows_u: Any,
-    risk: Risk,
+    risk: TwoSampleRisk,
     *,
     lam: float | Iterable[float] = 0.0,
     n_steps: int = 500,
@@ -165,8 +166,7 @@ def train(
     >>> bool((result.risks[1] < result.risks[0]).all())
     True
     """
-    if not risk.loss.trainable:
-        raise ValueError(f"loss must have a gradient to be trained, got {risk.loss.name!r}")
+    risk.check_trainable()
     n_steps = positive_int("n_steps", n_steps, least=0)
     record = [n_steps] if record is None else record
     steps = sorted({positive_int("record", step, least=0) for step in record})
@@ -192,10 +192,8 @@ def train(
         if step in steps:  # before the update that would follow: after `step` updates
             snapshots.append(_snapshot(model))
             with chainer.no_backprop_mode():
-                unbiased = replace(risk, correction=None)
-                risks.append(
-                    to_numpy(unbiased.of_batch(score_rows(model, rows), n_p, weights).array)
-                )
+                now = risk.unbiased().of_batch(score_rows(model, rows), n_p, weights)
+                risks.append(to_numpy(now.array))
         if step == n_steps:
             break
         order, batch_p = next(batches)

@@ -19,6 +19,7 @@ LAYERS = {
         "_labels",
         "_moved",
         "_pages",
+        "_scores",
         "_seeds",
         "_signals",
         "_sklearn",

@@ -250,6 +250,58 @@ def test_non_negative_estimators_are_never_negative(seed, prior, test_prior):
         assert float(risk.array) >= float(risks.pu_shift_risk(g_p, g_u, condition).array) - 1e-12
 
 
+# --- the criterion of a density ratio --------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("k", [None, 3])
+def test_the_criterion_of_a_ratio_is_that_of_ulsif(share, k):
+    w_p, w_u = scores(7, k, 0), scores(11, k, 1) + 4.0
+    risk = risks.RatioRisk(share)(w_p, w_u)
+    expected = 0.5 * (w_u**2).mean(axis=0) - w_p.mean(axis=0)
+    np.testing.assert_allclose(risk.array, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("correction", [None, "max"])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("lift", [0.0, 4.0])
+def test_gradient_of_the_criterion_of_a_ratio(correction, share, lift):
+    """With a lift the ratios of P are so large that the correction acts."""
+    gradient_check.check_backward(
+        risks.RatioRisk(share, correction),
+        (scores(5, 3, 2) + lift, scores(6, 3, 3)),
+        np.array([0.5, 1.0, 1.5]),
+        dtype=np.float64,
+        eps=1e-3,
+    )
+
+
+def test_a_corrected_ratio_ascends_the_part_that_cannot_be_negative():
+    c, w_p, w_u = 0.3, np.array([5.0, 4.0]), np.array([0.5, 1.0, 0.2])
+    part = 0.5 * (w_u**2).mean() - 0.5 * c * (w_p**2).mean()
+    assert part < 0
+    a, b = chainer.Variable(w_p), chainer.Variable(w_u)
+    risk = risks.RatioRisk(c)(a, b)
+    risk.backward()
+    assert float(risk.array) == pytest.approx((0.5 * c * w_p**2 - w_p).mean())
+    np.testing.assert_allclose(a.grad, c * w_p / 2)
+    np.testing.assert_allclose(b.grad, -w_u / 3)
+
+
+@given(st.floats(0.05, 0.95), st.integers(0, 50))
+def test_what_is_corrected_is_not_negative_for_known_densities(prior, seed):
+    """∫½w²(p_u − c·p_p)dx ≥ 0 for any w where c ≤ π, here on a discrete space."""
+    rng = np.random.default_rng(seed)
+    p_p, p_n = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
+    p_u, w = prior * p_p + (1 - prior) * p_n, rng.exponential(2.0, 6)
+    for share in (0.5 * prior, prior):
+        assert 0.5 * (w**2 * (p_u - share * p_p)).sum() >= -1e-12
+    # Beyond π it may be: where only positives are, w = 1 there.
+    p_p, p_n = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    p_u = prior * p_p + (1 - prior) * p_n
+    assert (p_u - (prior + 0.01) * p_p)[0] < 0
+
+
 # --- bad input -------------------------------------------------------------------
 
 

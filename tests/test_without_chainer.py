@@ -67,6 +67,7 @@ NEED_IT = {
     ),
     "pu_shift.LinearModel(2)": "LinearModel",
     "pu_shift.MLP(2)": "MLP",
+    "from pu_shift.ratios.deep import DeepRatio; DeepRatio().fit(X_p, X_u)": "DeepRatio",
     "pu_shift.Risk(pu_shift.Condition(0.4))(X_p[:, 0], X_u[:, 0])": "risk minimisation",
 }
 REFUSED = {

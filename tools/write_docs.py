@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "experiments"), str(ROOT)]
 
 from robustness import TEST_PRIOR
 
-from pu_shift.paper.compare import headline
+from pu_shift.paper.compare import headline, load_paper_table
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.reference import chance_bounds
 from pu_shift.paper.settings import DATASETS, METHODS, TABLES
@@ -252,17 +252,61 @@ def estimated_block() -> str:
     )
 
 
+NETWORK_RUNS = {"networks": "500 P, 2,000 U", "networks_large": "2,500 P, 10,000 U"}
+NETWORKS = ("nnPU", "nnPU-shift", "deep ratio", "p/u uLSIF")
+
+
 def networks_block() -> str:
-    """Return the accuracy of networks that were trained in three ways."""
+    """Return the accuracy of networks by pair of priors, beside what the paper prints."""
     cells, trials = study("networks")
-    ways = list(dict.fromkeys(cells["method"]))
+    cells = cells.set_index(["shift", "method"])
     rows = []
-    for prior, part in cells.groupby("prior", sort=False):
-        cell = part.set_index("method")
-        shown = [f"{cell.loc[way, 'mean']:.1f} ({cell.loc[way, 'se']:.1f})" for way in ways]
-        rows.append([f"{prior:g}", f"{1.0 - prior:g}", *shown])
-    table = markdown(["π", "π′", *ways], rows)
-    return f"Accuracy in percent, mean (standard error) of {trials} draws.\n\n{table}"
+    for shift in dict.fromkeys(cells.index.get_level_values("shift")):
+        printed_cell = printed_mnist(*map(float, shift.split(" → "))).set_index("method")["mean"]
+        best = printed_cell.idxmax()
+        shown = [cells.loc[(shift, name)] for name in NETWORKS]
+        rows.append(
+            [
+                *shift.split(" → "),
+                *(f"{cell['mean']:.1f} ({cell['se']:.1f})" for cell in shown),
+                f"{printed_cell['p/u uLSIF']:.1f}",
+                f"{printed_cell[best]:.1f} ({best})",
+            ]
+        )
+    head = ["π", "π′", *NETWORKS, "printed: p/u uLSIF", "printed: best"]
+    return (
+        f"Accuracy in percent with the priors given, mean (standard error) of {trials} draws.\n\n"
+        + markdown(head, rows)
+    )
+
+
+def printed_mnist(prior: float, test_prior: float) -> pd.DataFrame:
+    """Return the printed cells of MNIST at two priors that are told rightly."""
+    cells = pd.concat([load_paper_table(number) for number in TABLES])
+    cells = cells[(cells["dataset"] == "MNIST") & (cells["prior"] == prior)]
+    return cells[(cells["test_prior"] == test_prior) & (cells["given_prior"] == test_prior)]
+
+
+def network_means_block() -> str:
+    """Return means over the pairs of priors, by size and by what is told, and what fits cost."""
+    rows, notes = [], []
+    for run, size in NETWORK_RUNS.items():
+        if not (REFERENCE / run).exists():
+            continue
+        cells, trials = study(run)
+        means = cells.groupby("method")["mean"].mean()
+        for told in ("", "wrong: ", "estimated: "):
+            shown = [f"{means[told + name]:.1f}" for name in NETWORKS]
+            rows.append([f"{size}, {trials} draws", told.strip(": ") or "given", *shown])
+        fits = means["seconds: deep ratio"] / means["seconds: nnPU-shift"]
+        cell = cells.set_index(["method", "shift"])["mean"]
+        ahead = int((cell["deep ratio"] > cell["nnPU-shift"]).sum())
+        notes.append(
+            f"With {size}, a deep ratio takes {fits:.1f} times as long as one fit of nnPU-shift, "
+            f"and is ahead of it at {ahead} of {len(cell['deep ratio'])} pairs of priors."
+        )
+    head = ["rows", "priors", *NETWORKS]
+    return "Mean over the pairs of priors.\n\n" + "\n\n".join([markdown(head, rows), *notes])
 
 
 def short_list_block() -> str:
@@ -304,7 +348,7 @@ def from_benchmarks(module: str) -> Any:
 def speed_block() -> str:
     """Return the tables of the benchmarks of speed."""
     results = (ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8")
-    return from_benchmarks("report").render(json.loads(results)).strip()
+    return from_benchmarks("speed").render(json.loads(results)).strip()
 
 
 def practice_block(name: str = "practice") -> str:
@@ -433,6 +477,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "equivalence": equivalence_block,
     "estimated": estimated_block,
     "networks": networks_block,
+    "network_means": network_means_block,
     "short_list": short_list_block,
     "priors": lambda: priors_block("prior"),
     "test_priors": lambda: priors_block("test_prior"),

@@ -185,7 +185,7 @@ def cross_fitted_scores(
 def best_bin_prior(scores_p: np.ndarray, scores_u: np.ndarray) -> float:
     """q_u/q_p at the threshold where its upper confidence bound is smallest."""
     thresholds = np.unique(scores_p)
-    q_p, q_u = (_share_from(scores, thresholds) for scores in (scores_p, scores_u))
+    q_p, q_u = (share_from(scores, thresholds) for scores in (scores_p, scores_u))
     log = np.log(4.0 / BBE_DELTA)
     noise = sum(np.sqrt(log / (2.0 * len(scores))) for scores in (scores_p, scores_u))
     ratio = q_u / q_p
@@ -250,8 +250,8 @@ def _ratio_bound(
 ) -> np.ndarray:
     """Upper bound of q_u/q_p at each threshold, at most 1."""
     tail, n_p, n_u = 0.5 * (1.0 - level), len(scores_p), len(scores_u)
-    above_p = n_p * _share_from(scores_p, thresholds)
-    above_u = n_u * _share_from(scores_u, thresholds)
+    above_p = n_p * share_from(scores_p, thresholds)
+    above_u = n_u * share_from(scores_u, thresholds)
     # Beta quantiles are NaN where no row, or every row, lies above: 0 and 1 there.
     low_p = np.nan_to_num(beta.ppf(tail, above_p, n_p - above_p + 1.0), nan=0.0)
     high_u = np.nan_to_num(beta.ppf(1.0 - tail, above_u + 1.0, n_u - above_u), nan=1.0)
@@ -314,7 +314,7 @@ def _warn(scores_p: np.ndarray, scores_u: np.ndarray, best_bin: float) -> None:
     warnings.warn(f"{message}; the estimated prior means little", PriorWarning, stacklevel=3)
 
 
-def _share_from(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+def share_from(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     """Share of the scores that are at least each threshold."""
     return 1.0 - np.searchsorted(np.sort(scores), thresholds, "left") / len(scores)
 

@@ -65,7 +65,9 @@ class DensityRatioClassifier(RatioState, PUClassifier):
           array; missing values are passed on if it accepts them, and ``prior`` is given;
         - ``'linear'`` or ``'nystroem'`` (logistic regression on the features, or on Gaussian
           kernels of them), ``'boosting'`` (boosted trees);
-        - a sequence of names and classifiers: their average, weighted as in
+        - a Chainer link, such as :class:`pu_shift.MLP`, which is trained as the ratio itself: a
+          :class:`pu_shift.ratios.deep.DeepRatio` of it, which may also be given, with options;
+        - a sequence of names, classifiers and links: their average, weighted as in
           :func:`pu_shift.ratios.average.fit_average` by the least-squares criterion J;
         - ``'auto'``: the average of :data:`pu_shift.ratios.registry.AUTO`; it is ``'ulsif'``
           if one of uLSIF's options below is given, and ``'linear'`` if X is sparse.

@@ -12,7 +12,7 @@ from pu_shift._grids import RISK_WIDTH_FACTORS, assign_folds, check_grid
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_module, device_of, to_numpy
 from pu_shift.estimators.cross_validation import cross_validate
-from pu_shift.models import GaussianKernelModel, LinearModel, score_rows
+from pu_shift.models import GaussianKernelModel, LinearModel, check_one_score, score_rows
 from pu_shift.ratios.kernels import (
     check_scale,
     choose_centers,
@@ -86,9 +86,7 @@ def fit_network(
         )
     model, lam = copy.deepcopy(classifier.model), float(lams[0])
     model.to_device(device.name)
-    shape = score_rows(model, X_p[:1]).shape
-    if shape != (1,):
-        raise ValueError(f"model must give one score per row, got shape {shape} for one row")
+    check_one_score(model, X_p)
     done = train(model, X_p, X_u, risk, lam=lam, **_training_options(classifier, seed))
     scores = to_numpy(score_rows(model, X_p)), to_numpy(score_rows(model, X_u))
     return Fitted(model, np.nan, lam, scores, late_share(done.risks))

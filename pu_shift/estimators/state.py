@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from pu_shift.losses import get_loss, surrogates
 from pu_shift.models import link_from_state, link_to_state, score_rows, sizes_of
 from pu_shift.priors import DIRECTIONS, Condition
 from pu_shift.ratios.base import Ratio, check_shape
+from pu_shift.ratios.deep import candidate_from_state, candidate_to_state
 
 
 class _State:
@@ -93,6 +94,15 @@ class _State:
 class RatioState(_State):
     """What a density ratio keeps."""
 
+    estimator: Any
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file keeps; of a network in the parameters its sizes."""
+        state = super().to_state()
+        if "estimator" in state["params"]:
+            state["params"]["estimator"] = _each(candidate_to_state, self.estimator)
+        return state
+
     def _fitted_state(self) -> dict[str, Any]:
         return {
             "direction": self.direction_,
@@ -102,6 +112,7 @@ class RatioState(_State):
         }
 
     def _restore_fit(self, state: Mapping[str, Any]) -> None:
+        self.estimator = _each(candidate_from_state, self.estimator)
         self.direction_ = one_of("direction", state["direction"], DIRECTIONS)
         self.ratio_ = Ratio.from_state(state["ratio"])
         self.candidates_ = {
@@ -170,6 +181,11 @@ class RiskState(_State):
             if not (self.scale_ > 0.0).all():
                 raise ValueError("scale must be positive")
         score_rows(self.model_, X)
+
+
+def _each(function: Callable[[Any], Any], item: Any) -> Any:
+    """Apply a function to an item, or to each of a list of them."""
+    return [function(one) for one in item] if isinstance(item, (list, tuple)) else function(item)
 
 
 def _equal(value: Any, default: Any) -> bool:

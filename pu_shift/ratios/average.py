@@ -166,7 +166,7 @@ def fit_average(
     # On one thread of BLAS: more would change the rounding with the number of jobs.
     library = "blas" if cells > MAX_CELLS_ALONE else None
     alone = partial(_alone, library)
-    unfitted = [new_ratio(item, n_folds, seed, device) for item in candidates.values()]
+    unfitted = [new_ratio(item, n_folds, seed, device, prior) for item in candidates.values()]
     *rows, kept = subsample(MAX_SCORED_ROWS, X_p, X_u, child(seed, 3))
     folds = [
         random_folds(name, X.shape[0], n_folds, child(seed, 4, part))

@@ -155,6 +155,16 @@ class DensityRatio(Ratio):
             The fitted ratio.
         """
 
+    def for_classifier(self, prior: float, seed: Seed, device: Any) -> Any:
+        """Return a copy that is not fitted; what it leaves open is the classifier's.
+
+        Parameters
+        ----------
+        prior, seed, device
+            π, the seed of everything random, and the device of the classifier.
+        """
+        return clone(self)
+
     # Whether the fits without a fold share work, so that one process should do them all.
     shares_folds: ClassVar[bool] = False
 

@@ -15,6 +15,7 @@ from pu_shift._checks import distinct, shown
 from pu_shift._grids import RATIO_LAMS
 from pu_shift._seeds import Seed
 from pu_shift.ratios.base import BasisRatio, DensityRatio
+from pu_shift.ratios.deep import DeepRatio, is_link
 from pu_shift.ratios.kliep import KLIEP
 from pu_shift.ratios.odds import ClassifierRatio, LogisticRatio, small_seed
 from pu_shift.ratios.standardized import StandardizedRatio
@@ -62,20 +63,23 @@ RATIOS: dict[str, Callable[[int, Seed, Any], DensityRatio]] = {
 AUTO = ("ulsif", "linear", "nystroem", "nystroem_wide", "boosting")
 
 
-def new_ratio(item: Any, n_folds: int, seed: Seed, device: Any) -> DensityRatio:
-    """Return an estimator of a name, or of a classifier, that is not fitted."""
+def new_ratio(item: Any, n_folds: int, seed: Seed, device: Any, prior: float = 0.0) -> DensityRatio:
+    """Return the estimator of a candidate, not fitted."""
     if isinstance(item, str):
         return RATIOS[item](n_folds, seed, device)
+    if isinstance(item, DensityRatio):
+        return item.for_classifier(prior, seed, device)
     return ClassifierRatio(item)
 
 
 def check_candidates(estimator: Any) -> dict[str, Any]:
-    """Return the candidates by name: a name's value is itself, that of a classifier the classifier.
+    """Return the candidates by name: names, classifiers, and density ratios, also of networks.
 
     Parameters
     ----------
     estimator
-        ``'auto'``, a name, a classifier, or a sequence of names and classifiers.
+        ``'auto'``, a name, a classifier, a Chainer link, a :class:`DensityRatio`, or a sequence
+        of these.
     """
     if isinstance(estimator, str) and estimator == "auto":
         estimator = AUTO
@@ -86,10 +90,15 @@ def check_candidates(estimator: Any) -> dict[str, Any]:
     for item in wanted:
         if isinstance(item, str) and item in RATIOS:
             names.append(item)
-        elif isinstance(item, (str, type)) or not hasattr(item, "fit"):
+        elif isinstance(item, (str, type)) or not (hasattr(item, "fit") or is_link(item)):
             known = ", ".join(map(repr, ("auto", *RATIOS)))
-            raise ValueError(f"estimator must be one of {known} or a classifier, got {shown(item)}")
-        elif not hasattr(item, "predict_proba"):
+            raise ValueError(
+                f"estimator must be one of {known}, a classifier or a Chainer link, "
+                f"got {shown(item)}"
+            )
+        elif not (
+            hasattr(item, "predict_proba") or isinstance(item, DensityRatio) or is_link(item)
+        ):
             raise ValueError(
                 f"estimator must have predict_proba, {type(item).__name__} has none: "
                 "CalibratedClassifierCV gives it one"
@@ -98,7 +107,7 @@ def check_candidates(estimator: Any) -> dict[str, Any]:
             same = sum(type(other) is type(item) for other in wanted[: len(names)])
             names.append(type(item).__name__ + (f"-{same + 1}" if same else ""))
     distinct("estimator", names)
-    return dict(zip(names, wanted))
+    return {name: DeepRatio(item) if is_link(item) else item for name, item in zip(names, wanted)}
 
 
 def takes(item: Any) -> tuple[bool, bool]:
@@ -125,7 +134,7 @@ def for_sparse(candidates: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
     if isinstance(estimator, str) and estimator == "auto":
         candidates = {"linear": "linear"}
     for name, item in candidates.items():
-        if isinstance(item, str) and item != "linear":
+        if isinstance(item, DensityRatio) or (isinstance(item, str) and item != "linear"):
             raise ValueError(
                 f"X is sparse, which estimator={name!r} does not take: use 'linear', or a "
                 "classifier that does"

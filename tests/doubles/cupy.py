@@ -350,6 +350,8 @@ __all__ = [
 
 KERNELS = {
     "relu_bwd": lambda y, gy: _np.where(y > 0, gy, _np.zeros_like(gy)),
+    "softplus_fwd": lambda x, beta, beta_inv: _np.logaddexp(_np.zeros_like(x), beta * x) * beta_inv,
+    "softplus_bwd": lambda x, gy, beta: (1 - 1 / (1 + _np.exp(beta * x))) * gy,
     "bn_fwd": lambda x, mean, inv_std, gamma, beta: gamma * (x - mean) * inv_std + beta,
     "bn_bwd": lambda gy, x_hat, gamma, inv_std, ggamma, gbeta, inv_m: (
         (gamma * inv_std) * (gy - (x_hat * ggamma + gbeta) * inv_m)

@@ -31,6 +31,7 @@ from pu_shift.losses import LOSSES
 from pu_shift.models import score_rows
 from pu_shift.paper.protocol import Protocol, fit_method
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
+from pu_shift.ratios.deep import DeepRatio
 from pu_shift.ratios.kernels import (
     choose_centers,
     gaussian_kernel,
@@ -194,8 +195,11 @@ def test_networks(on, correction):
             0.3, 0.6, 0.2, "double_hinge", "gaussian", "ascent", n_steps=50, safe=False
         ),
         RiskMinimizationClassifier(0.3, 0.6, model=MLP(3, 8, 1), n_steps=20, safe=False),
+        DensityRatioClassifier(
+            0.3, 0.6, estimator=DeepRatio(MLP(3, 8, 1), n_steps=20, n_batches=2), n_folds=2
+        ),
     ],
-    ids=["p/u", "u/p", "linear", "gaussian", "network"],
+    ids=["p/u", "u/p", "linear", "gaussian", "network", "deep ratio"],
 )
 def test_estimators(gpu, classifier, tmp_path):
     here = copy.deepcopy(classifier).fit_pu(X_P, X_U)

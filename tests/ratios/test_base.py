@@ -129,5 +129,7 @@ def test_a_new_estimator_is_a_class_and_a_line(monkeypatch):
     assert set(classifier.candidates_) == {"first", "linear"}
     again = Ratio.from_state(through_json(classifier.ratio_.to_state()))
     np.testing.assert_array_equal(again(X_U), classifier.ratio_(X_U))
-    with pytest.raises(ValueError, match="^estimator must be one of 'auto', .*'first' or a"):
+    with pytest.raises(
+        ValueError, match="^estimator must be one of 'auto', .*'first', a classifier or a"
+    ):
         DensityRatioClassifier(0.4, estimator="second").fit_pu(X_P, X_U)
