@@ -122,7 +122,7 @@ $(BENCH)/.installed: setup.py requirements/bench.txt
 	@touch $@
 
 bench: $(BENCH)/.installed ## measure the speed side by side with peers, in an environment with them
-	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
+	$(BENCH)/bin/python benchmarks/speed.py $(ARGS)
 
 lint: $(DEV) ## check the code with ruff (lint and format)
 	$(BIN)/ruff check .

@@ -5,60 +5,58 @@ from __future__ import annotations
 import os
 import platform
 import time
+import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 
-def interleaved(
-    cases: Mapping[str, Callable[[], Any]], repeats: int
-) -> tuple[dict[str, float], dict[str, Any]]:
+class Measured(NamedTuple):
+    """What a case took, and what it returned the first time."""
+
+    seconds: float
+    peak_mb: float
+    result: Any
+
+
+def interleaved(cases: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, Measured]:
     """Return the median CPU seconds of each case, the cases taken in turn.
 
-    Every case is run once before, unmeasured. Turns start with another case
-    each time, so that a slow spell of the machine meets all alike. With one
-    thread, CPU time is what the clock shows on an idle machine.
-
-    Parameters
-    ----------
-    cases
-        Name to what is timed.
-    repeats
-        Number of turns.
-
-    Returns
-    -------
-    seconds, results : dict
-        Name to median seconds, and to what the case returned the first time.
+    Before, every case runs once, which shows the memory that it takes beside what is there. Turns
+    start with another case each time, so that a slow spell of the machine meets all alike. With
+    one thread, CPU time is what the clock shows on an idle machine.
 
     Examples
     --------
-    >>> interleaved({"a": int, "b": str}, 3)[1]
-    {'a': 0, 'b': ''}
+    >>> interleaved({"a": int, "b": str}, 3)["a"].result
+    0
     """
     names = list(cases)
     seconds: dict[str, list[float]] = {name: [] for name in names}
+    peaks, results = {}, {}
     with threadpool_limits(1):
-        results = {name: case() for name, case in cases.items()}
+        for name, case in cases.items():
+            tracemalloc.start()
+            results[name] = case()
+            peaks[name] = tracemalloc.get_traced_memory()[1] / 2**20
+            tracemalloc.stop()
         for turn in range(repeats):
             for place in range(len(names)):
                 name = names[(turn + place) % len(names)]
                 start = time.process_time()
                 cases[name]()
                 seconds[name].append(time.process_time() - start)
-    return {name: float(np.median(values)) for name, values in seconds.items()}, results
+    return {
+        name: Measured(float(np.median(seconds[name])), peaks[name], results[name])
+        for name in names
+    }
 
 
 def machine() -> dict[str, Any]:
     """Describe the machine and its load, for the record.
-
-    Returns
-    -------
-    dict
-        Processor, cores, versions, and the load average before measuring.
 
     Examples
     --------

@@ -16,6 +16,8 @@ import numpy as np
 from pu_shift._checks import one_of, open_unit, positive
 
 DIRECTIONS = ("p/u", "u/p")
+# The part of the posterior's range that estimates beyond 1 are moved into.
+MARGIN = 0.02
 
 
 def alpha_from_test_prior(prior: float, test_prior: float) -> float:
@@ -224,6 +226,48 @@ def ratio_bounds(prior: float, direction: str = "p/u") -> tuple[float, float]:
     if one_of("direction", direction, DIRECTIONS) == "p/u":
         return 0.0, 1.0 / prior
     return prior, float("inf")
+
+
+def within_bounds(ratio: Any, prior: float, direction: str = "p/u", margin: float = MARGIN) -> Any:
+    r"""Move estimates beyond the bound of Proposition 9 inside of it, in their order.
+
+    With :math:`t = \pi\,p_\mathrm{p}/p_\mathrm{u}`, which is the posterior at π and can exceed 1
+    only in an estimate, and a margin ε,
+
+    .. math:: t \mapsto \begin{cases} t & t \le 1 - \varepsilon, \\
+        1 - \varepsilon^2 / (t - 1 + 2\varepsilon) & \text{otherwise.} \end{cases}
+
+    Parameters
+    ----------
+    ratio
+        (n,) estimates of p_p/p_u or of p_u/p_p.
+    prior
+        π.
+    direction
+        Which of the two ratios it is.
+    margin
+        ε. With 0 nothing changes.
+
+    Returns
+    -------
+    numpy.ndarray
+        (n,) estimates: strictly increasing in ``ratio``, and for ``'p/u'`` below 1/π.
+
+    Examples
+    --------
+    >>> (0.5 * within_bounds([1.0, 2.0, 4.0], prior=0.5)).round(4).tolist()
+    [0.5, 0.99, 0.9996]
+    """
+    ratio = np.asarray(ratio)
+    prior = open_unit("prior", prior)
+    if margin == 0.0:
+        return ratio
+    if one_of("direction", direction, DIRECTIONS) == "u/p":
+        with np.errstate(divide="ignore"):
+            return 1.0 / within_bounds(1.0 / np.maximum(ratio, 0.0), prior, "p/u", margin)
+    excess = np.maximum(prior * ratio - (1.0 - margin), 0.0)
+    inside = (1.0 - margin**2 / (margin + excess)) / prior
+    return np.where(excess > 0.0, inside, ratio)
 
 
 def posterior_at(ratio: np.ndarray, prior: float, direction: str) -> np.ndarray:

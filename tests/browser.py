@@ -7,6 +7,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_browser = pytest.mark.skipif(
@@ -88,8 +89,11 @@ class Browser:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
         self.driver.get(self.address)
-        assert self.run("return document.documentElement.dataset.ready") == "true"
+        self.until(lambda: self.run("return document.documentElement.dataset.ready") == "true")
         return self
+
+    def until(self, condition):
+        WebDriverWait(self.driver, 60, poll_frequency=0.05).until(lambda _: condition())
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)

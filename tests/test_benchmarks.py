@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
-from pu_shift import ULSIF
+from pu_shift import ULSIF, DensityRatioClassifier
 from pu_shift._grids import assign_folds
 from pu_shift._seeds import child
 from tests.mixtures import pu_samples
@@ -22,48 +23,69 @@ def load(monkeypatch):
     return importlib.import_module
 
 
-def test_a_missed_target_is_called_so(load):
-    row = {"case": "c", "peer": "p", "ours_seconds": 0.5, "peer_seconds": 0.575, "at_least": 1.2}
-    machine = load("measure").machine()
-    text = load("report").render({"ulsif": {"machine": machine, "rows": [row]}})
-    assert "| c | p | 500 ms | 575 ms | 1.15× | ≥ 1.2, **missed** |" in text
-    text = load("report").render({"ulsif": {"machine": machine, "rows": [{**row, "at_least": 1}]}})
-    assert "≥ 1, met" in text
+def test_other_results_are_kept(load, monkeypatch, tmp_path, capsys):
+    speed, out = load("speed"), tmp_path / "results.json"
+    kept = json.loads((FOLDER / "results.json").read_text(encoding="utf-8"))
+    out.write_text(json.dumps(kept), encoding="utf-8")
+    rows = [{"case": "c", "ours": 0.1, "PyTorch": 0.25, "products": 0.05}]
+    monkeypatch.setitem(speed.BENCHMARKS, "training", lambda repeats: rows)
+    assert speed.main(["--only", "training", "--out", str(out)]) == 0
+    assert "| c | 100 | 2.50 | 0.50 |" in capsys.readouterr().out
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["training"]["rows"] == rows
+    assert {**found, "training": None} == {**kept, "training": None}
+
+
+def test_growth_is_the_exponent_of_a_power(load):
+    speed = load("speed")
+    assert speed.growth({10**k: 3e-6 * 10 ** (1.5 * k) for k in (3, 4, 5)}) == pytest.approx(1.5)
+    rows = [{"method": "m", "n": n, "fit": n / 10**4} for n in (10**3, 10**4)]
+    assert "| m | 0.1 | 1 | – | – | 1.00 |" in speed.users_table(rows, "fit")
+
+
+def test_methods_are_fitted_and_predict_until_they_take_too_long(load, monkeypatch):
+    speed = load("speed")
+    makers = {
+        "ours": lambda: DensityRatioClassifier(0.3, widths=1.0, lams=0.1),
+        "peer": lambda: speed.OfMatrix(GaussianNB()),
+    }
+    monkeypatch.setattr(speed, "methods", lambda: makers)
+    monkeypatch.setattr(speed, "SIZES", (200, 2000))
+    monkeypatch.setattr(speed, "LONGEST", np.inf)
+    rows = speed.users(repeats=1)
+    assert [(row["method"], row["n"]) for row in rows] == [
+        (name, n) for n in (200, 2000) for name in makers
+    ]
+    assert all(row["fit"] > 0.0 and row["peak_mb"] > 0.0 for row in rows)
+    monkeypatch.setattr(speed, "LONGEST", 0.0)
+    monkeypatch.setattr(speed, "SIZES", (200,))
+    assert len(speed.users(repeats=1)) == 2
 
 
 @pytest.mark.filterwarnings("ignore::pu_shift.ratios.base.GridEdgeWarning")
-def test_plain_numpy_gives_the_scores_of_ours(load):
-    peers = load("peers_ulsif")
+@pytest.mark.parametrize("way", ["careful", "textbook"])
+def test_numpy_gives_the_scores_of_ours(load, way):
+    fit = getattr(load("peers"), way)
     rng = np.random.default_rng(0)
-    nu, de = rng.normal(0.5, 1, (30, 2)), rng.normal(0, 1, (60, 2))
+    nu, de = rng.normal(0.5, 1, (32, 2)), rng.normal(0, 1, (61, 2))
     grid = {"centers": nu[:8], "widths": np.array([0.5, 1.0]), "lams": np.array([0.01, 0.1, 1.0])}
-    folds = [assign_folds("rows", n, 5, child(0, 2, part)) for part, n in enumerate((30, 60))]
-    pairs = [
-        X[np.random.default_rng(child(0, 3, part)).permutation(len(X))]
-        for part, X in enumerate((nu, de))
-    ]
-    for ours, plain in (
-        (ULSIF(nu, de, **grid), peers.numpy_kfold(nu, de, *grid.values(), *folds)),
-        (
-            ULSIF(nu, de, selection="loo", clip_coefficients=True, **grid),
-            peers.numpy_loo(*pairs, *grid.values()),
-        ),
-    ):
-        np.testing.assert_allclose(ours.scores_, plain.scores, rtol=1e-8)
-        assert (ours.width_, ours.lam_) == (plain.width, plain.lam)
-        np.testing.assert_allclose(ours.coefficients_, plain.coefficients, rtol=1e-6)
+    folds = [assign_folds("rows", n, 5, child(0, 2, part)) for part, n in enumerate((32, 61))]
+    ours, plain = ULSIF(nu, de, **grid), fit(nu, de, *grid.values(), *folds)
+    np.testing.assert_allclose(ours.scores_, plain.scores, rtol=1e-8)
+    assert (ours.width_, ours.lam_) == (plain.width, plain.lam)
+    np.testing.assert_allclose(ours.coefficients_, plain.coefficients, rtol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["squared", "double_hinge"])
-def test_ordinary_chainer_code_trains_the_same_models(load, loss):
-    training = load("bench_training")
-    problem = training.Problem(training.Stack("tiny", 3, 2, 2, loss), n_u=200)
-    peer = "Chainer, one by one"
-    parameters = {"ours": problem.train(6), peer: problem.peers(6)[peer]()}
-    training.check(problem, peer, parameters)
-    parameters[peer][:, -1] *= 1.1
+def test_models_that_differ_are_found(load):
+    speed = load("speed")
+    cases, n_models = speed.training_cases(3, 2, "squared", n_steps=6)
+    ours = cases["ours"]()
+    assert ours.shape == (4, n_models)
+    speed.check_training(ours, ours, "squared")
+    changed = ours.copy()
+    changed[:, -1] *= 1.1
     with pytest.raises(AssertionError, match="differs from ours by"):
-        training.check(problem, peer, parameters)
+        speed.check_training(ours, changed, "squared")
 
 
 def test_practice_keeps_rows_apart_and_the_prior(load):

@@ -106,6 +106,19 @@ def test_proposition_9_bounds_hold(prior, p_p, p_n):
         assert low <= ratio <= high * (1 + 1e-12)
 
 
+@given(unit, st.floats(0.001, 0.4), st.integers(0, 10**6))
+def test_estimates_are_moved_within_the_bounds_in_their_order(prior, margin, seed):
+    estimates = np.unique(np.random.default_rng(seed).gamma(1.0, 2.0, 50).round(4) + 0.01)
+    inside = priors.within_bounds(estimates, prior, margin=margin)
+    assert (np.diff(inside) > 0.0).all()
+    assert inside.max() < priors.ratio_bounds(prior)[1]
+    low = prior * estimates <= 1.0 - margin
+    np.testing.assert_array_equal(inside[low], estimates[low])
+    inverse = priors.within_bounds(1.0 / estimates, prior, "u/p", margin)
+    np.testing.assert_allclose(inverse, 1.0 / inside)
+    np.testing.assert_array_equal(priors.within_bounds(estimates, prior, margin=0.0), estimates)
+
+
 def test_proposition_9_bounds_are_tight():
     p_p, p_n, prior = 1.0, 1e-12, 0.3
     p_u = prior * p_p + (1 - prior) * p_n

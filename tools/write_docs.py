@@ -348,7 +348,7 @@ def from_benchmarks(module: str) -> Any:
 def speed_block() -> str:
     """Return the tables of the benchmarks of speed."""
     results = (ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8")
-    return from_benchmarks("report").render(json.loads(results)).strip()
+    return from_benchmarks("speed").render(json.loads(results)).strip()
 
 
 def practice_block(name: str = "practice") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -92,8 +92,8 @@ class OpenedModel:
                     print(told, file=sys.stderr)
 
 
-def open_model(options: argparse.Namespace) -> OpenedModel:
-    """Open a model and the rows of a file."""
+def open_model(options: argparse.Namespace, also: Sequence[str] = ()) -> OpenedModel:
+    """Open a model and the rows of a file, of which columns are kept, and others ``also``."""
     estimator = load_model(options.model)
     first, rest = split_first(estimator)
     # The reader finds the columns by these names; scikit-learn would miss them in its rows.
@@ -112,12 +112,13 @@ def open_model(options: argparse.Namespace) -> OpenedModel:
         present = column_names(options.data, options.encoding)[0] if table is None else table.names
         options.keep[:] = split_names(options.keep, [present])
     distinct("keep", options.keep)
-    columns = names or list(range(1, first.n_features_in_ + 1)), options.keep, preparation
+    keep = [*options.keep, *also]
+    columns = names or list(range(1, first.n_features_in_ + 1)), keep, preparation
     classifier = last_step(estimator)
     if table is not None:
         return OpenedModel(estimator, classifier, partial(table.blocks, *columns), columns, table)
     read = partial(
-        read_blocks, options.data, names, preparation, keep=options.keep, encoding=options.encoding
+        read_blocks, options.data, names, preparation, keep=keep, encoding=options.encoding
     )
     return OpenedModel(estimator, classifier, read, columns)
 

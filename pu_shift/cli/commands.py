@@ -12,7 +12,7 @@ from pu_shift._chainer import ChainerMissingError
 from pu_shift._checks import ArgumentError, one_line
 from pu_shift._version import __version__
 from pu_shift.bigdata import ClusterError
-from pu_shift.cli import estimate_prior, explore, fit, predict, reproduce, verify
+from pu_shift.cli import estimate_prior, explore, fit, monitor, predict, reproduce, verify
 from pu_shift.device import DeviceError
 from pu_shift.files.pipes import forget_pipes
 from pu_shift.ratios.base import GridEdgeWarning
@@ -49,6 +49,7 @@ COMMANDS: dict[str, Any] = {
     "fit": fit,
     "predict": predict,
     "explore": explore,
+    "monitor": monitor,
     "estimate-prior": estimate_prior,
     "reproduce": reproduce,
     "verify": verify,

@@ -36,9 +36,5 @@ def run(options: argparse.Namespace) -> int:
         found = estimated_prior(
             sample.X_p, sample.X_u, options.seed, method=options.method, level=options.level
         )
-    level = f"{100 * found.level:.3g}%"
-    print(
-        f"prior {found.prior:.3f}, {level} interval {found.low:.3f} to {found.high:.3f} "
-        f"({found.method}); {level} upper bound under no assumption {found.bound:.3f}"
-    )
+    print(found)
     return 0

@@ -19,6 +19,8 @@ from pu_shift.cli.common import (
     share,
     stage,
 )
+from pu_shift.cli.costs import Costs, add_costs
+from pu_shift.estimators import DensityRatioClassifier
 from pu_shift.files import parquet
 from pu_shift.files.predictions import CSVWriter, ParquetWriter, predict_rows, write_predictions
 
@@ -26,9 +28,11 @@ TEXTS = {
     "help": "classify the rows of a CSV, Parquet or .npy file",
     "description": "Classify rows. Writes one line per row: the predicted label (1 or -1) and "
     "the probability of the\npositive class at the test prior. The label is 1 where that "
-    "probability exceeds alpha.",
+    "probability exceeds alpha;\nwith costs, where probability x miss exceeds "
+    "(1 - probability) x false alarm.",
     "epilog": "examples:\n  pu-shift predict model.npz new.csv --test-prior 0.7 --alpha 0.2 "
     "--out july.csv\n  pu-shift predict model.npz new.csv --keep id --out july.csv\n"
+    "  pu-shift predict model.npz claims.csv --false-alarm 25 --miss amount --out flagged.csv\n"
     "  pu-shift predict model.npz cases/ --keep id --cluster tcp://host:8786 --out july.parquet"
     "\n\nColumns of a CSV or Parquet file are found by name, others than the model's are "
     "ignored;\nthose of a .npy matrix are taken in the order of the fit. Rows are streamed: "
@@ -40,7 +44,9 @@ TEXTS = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_model(parser)
+    parser.add_argument("--prior", type=share, help="another training prior (method ratio only)")
     parser.add_argument("--alpha", type=share, help="another false-alarm cost (method ratio only)")
+    add_costs(parser)
     parser.add_argument(
         "--out", metavar="FILE", help="CSV or .parquet file to write (default: CSV, the terminal)"
     )
@@ -56,15 +62,24 @@ def run(options: argparse.Namespace) -> int:
     for name in options.keep:
         if name in ("label", "probability"):
             raise CommandError(f"--keep: the output has a column {name!r} of its own")
+    costs = Costs.of(options)
+    alpha = options.alpha if costs.alpha is None else costs.alpha
+    if costs.columns and options.cluster is not None:
+        raise CommandError("--cluster takes costs as numbers, not as columns")
     with cluster_of(options) as client:
-        model = open_model(options)
-        test_prior = find_test_prior(options, model)
-        changes = {"test_prior": test_prior, "alpha": options.alpha}
+        model = open_model(options, costs.columns)
+        if costs.columns and not isinstance(model.classifier, DensityRatioClassifier):
+            raise CommandError(
+                f"{options.model} is of --method risk and was trained for one cost: for costs of "
+                "each case, fit with --method ratio"
+            )
+        change_condition(options.model, model.classifier, {"prior": options.prior})
+        changes = {"test_prior": find_test_prior(options, model), "alpha": alpha}
         change_condition(options.model, model.classifier, changes)
         if client is not None:
             found = _predict_there(options.out, model)
         else:
-            found = _predict_here(options, model)
+            found = _predict_here(options, model, costs)
     if options.out is None:
         return 0
     rows, positive = found
@@ -92,13 +107,13 @@ def _unseen(prepared: tuple[Any, Any]) -> Any:
     return prepared[1]
 
 
-def _predict_here(options: argparse.Namespace, model: OpenedModel) -> tuple[int, int]:
+def _predict_here(options: argparse.Namespace, model: OpenedModel, costs: Costs) -> tuple[int, int]:
     to_parquet = options.out is not None and Path(options.out).suffix in parquet.SUFFIXES
     writer: Any = ParquetWriter if to_parquet else CSVWriter
     with progress_bar("predict", options) as bar:
         if options.out is None:
             output = writer(sys.stdout, options.keep)
-            return write_predictions(output, model.estimator, model.blocks(), bar)
+            return write_predictions(output, model.estimator, model.blocks(), bar, costs)
         with replacing(options.out, binary=to_parquet) as file:
             output = writer(file, options.keep)
-            return write_predictions(output, model.estimator, model.blocks(), bar)
+            return write_predictions(output, model.estimator, model.blocks(), bar, costs)

@@ -46,6 +46,8 @@ DISTANCES = np.linspace(0.1, 5.0, 50)
 SPREADS = {0.6: 0.1, 0.8: 0.2, 1.0: 0.4, 1.25: 0.2, 1.6: 0.1}
 N_BINS = 25
 EVIDENCE = 1.5
+# Quantiles of P's scores where a given prior is checked.
+GIVEN_QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.85)
 
 
 class PriorWarning(UserWarning):
@@ -80,6 +82,24 @@ class PriorEstimate:
     level: float
     method: str
     parts: dict[str, float]
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether the interval is wider than the estimate: it says little more than its ends."""
+        return self.high - self.low > self.prior
+
+    def __str__(self) -> str:
+        level = f"{100 * self.level:.3g}%"
+        text = (
+            f"prior {self.prior:.3f}, {level} interval {self.low:.3f} to {self.high:.3f} "
+            f"({self.method}); {level} upper bound under no assumption {self.bound:.3f}"
+        )
+        if self.is_rough:
+            text += (
+                "\nthe interval is wide compared with the estimate, as it is where positives are "
+                "rare: decide with both of its ends before you rely on the estimate"
+            )
+        return text
 
 
 @renamed_seed
@@ -312,6 +332,23 @@ def _warn(scores_p: np.ndarray, scores_u: np.ndarray, best_bin: float) -> None:
     else:
         return
     warnings.warn(f"{message}; the estimated prior means little", PriorWarning, stacklevel=3)
+
+
+def warn_of_prior(prior: float, scores_p: np.ndarray, scores_u: np.ndarray) -> None:
+    """Warn of a given π that held-out scores of P and U rule out: π ≤ q_u(c)/q_p(c) for all c.
+
+    The bounds at all thresholds hold together in at least 99 of 100 cases.
+    """
+    thresholds = np.unique(np.quantile(scores_p, GIVEN_QUANTILES))
+    level = 1.0 - 0.01 / len(thresholds)
+    bound = float(_ratio_bound(scores_p, scores_u, thresholds, level).min())
+    if prior > bound:
+        warnings.warn(
+            f"prior {prior:.3g} is more than P and U allow, which is at most {bound:.2g}: either "
+            "it is too high, or P has cases that U lacks, or P and U are swapped",
+            PriorWarning,
+            stacklevel=6,
+        )
 
 
 def share_from(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:

@@ -34,7 +34,8 @@ from pu_shift._checks import ArgumentError, is_dask, positive_int, shown
 from pu_shift._seeds import Seed, as_seed, child
 from pu_shift.bigdata import in_memory, map_rows, meta_of
 from pu_shift.device import get_device
-from pu_shift.estimation.class_prior import estimate_prior
+from pu_shift.estimation.class_prior import estimate_prior, warn_of_prior
+from pu_shift.estimators.costs import alpha_of_costs
 from pu_shift.priors import Condition, shift_posterior
 
 # The parameters that say where a classifier is used.
@@ -173,7 +174,13 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         return copy.copy(self).set_params(**given) if given else self
 
     def predict(
-        self, X: Any, *, test_prior: float | str | None = None, alpha: float | None = None
+        self,
+        X: Any,
+        *,
+        test_prior: float | str | None = None,
+        alpha: Any = None,
+        false_positive_cost: Any = None,
+        false_negative_cost: Any = None,
     ) -> np.ndarray:
         """Predict the class of least expected cost under the test condition.
 
@@ -183,7 +190,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             (n, d) features.
         test_prior, alpha
             Another condition for this call alone; what is ``None`` is the classifier's own. A
-            risk minimiser refuses one that it was not fitted for.
+            risk minimiser refuses one that it was not fitted for. A density ratio also takes (n,)
+            values of alpha, one for each case.
+        false_positive_cost, false_negative_cost
+            What a false alarm and a miss cost, in place of ``alpha``: numbers, or of a density
+            ratio (n,) numbers. Positive is a case whose posterior q has
+            q · false_negative_cost > (1 − q) · false_positive_cost.
 
         Returns
         -------
@@ -192,9 +204,21 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             frame a series, which are computed when you ask for them; so are the results of the
             other methods that take rows.
         """
+        alpha = alpha_of_costs(alpha, false_positive_cost, false_negative_cost)
+        used = self._under(test_prior=test_prior, alpha=None if np.ndim(alpha) else alpha)
+        if np.ndim(alpha):
+            return used._predict_cases(X, alpha)
         if is_dask(X):
-            return self._under(test_prior=test_prior, alpha=alpha)._lazily("predict", X, "label")
-        return self._labels(self.decision_function(X, test_prior=test_prior, alpha=alpha))
+            return used._lazily("predict", X, "label")
+        return self._labels(used.decision_function(X))
+
+    def _predict_cases(self, X: Any, alpha: np.ndarray) -> np.ndarray:
+        """Predict by a penalty for each case."""
+        raise ArgumentError(
+            "alpha",
+            "must be one number: a risk minimiser is trained for one cost, another needs another "
+            "fit; DensityRatioClassifier takes costs of each case",
+        )
 
     def decision_function(
         self, X: Any, *, test_prior: float | str | None = None, alpha: float | None = None
@@ -315,6 +339,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             Condition(0.5, self._stated_test_prior, self.alpha)
             prior = estimate_prior(X_p, X_u, random_state=child(seed, 9)).prior
         return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
+
+    def _warn_of_prior(self, scores_p: np.ndarray, scores_u: np.ndarray) -> None:
+        """Warn of a prior that was given, if held-out scores of P and U rule it out."""
+        if self.prior is not None:
+            warn_of_prior(self.prior, scores_p, scores_u)
 
     def _wanted(
         self, conditions: Sequence[Condition | Mapping[str, float]], own: Condition

@@ -11,14 +11,15 @@ from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from pu_shift._checks import is_dask, one_of, shown
+from pu_shift._checks import ArgumentError, is_dask, one_of, shown
 from pu_shift._seeds import Seed, child
 from pu_shift.estimation.sensitivity import Sensitivity, decision_sensitivity
 from pu_shift.estimation.test_prior import estimate_from_sums, test_sums
 from pu_shift.estimators.base import PUClassifier, validated
+from pu_shift.estimators.costs import alpha_of_costs
 from pu_shift.estimators.ratio_options import check_fit_params, kernel_ratio
 from pu_shift.estimators.state import RatioState
-from pu_shift.priors import DIRECTIONS, Condition, posterior_at, ratio_sums
+from pu_shift.priors import DIRECTIONS, Condition, posterior_at, ratio_sums, within_bounds
 from pu_shift.ratios.average import RatioAverage, fit_average
 from pu_shift.ratios.kernels import at_most
 from pu_shift.ratios.registry import (
@@ -195,17 +196,11 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             self.candidates_ = {name: {"score": score, "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
         else:
+            work = {"fit_params": fit_params, "device": device, "n_jobs": self.n_jobs}
             ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
-                X_p,
-                X_u,
-                candidates,
-                condition.prior,
-                n_folds=n_folds,
-                fit_params=fit_params,
-                device=device,
-                n_jobs=self.n_jobs,
-                seed=seed,
+                X_p, X_u, candidates, condition.prior, n_folds=n_folds, seed=seed, **work
             )
+            self._warn_of_prior(*self.cross_fit_.scores)
             sums = np.stack([ratio_sums(part, "p/u") for part in self.held_out_])
         self.ratio_, self.ratio_sums_ = ratio, sums
         self._inputs_of = self.estimator, self._inputs
@@ -362,19 +357,29 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         return self.ratio_.predict_numpy(X)
 
     def _decide(self, X: Any) -> np.ndarray:
-        ratio = self._ratio_in_use(X)
-        return self.condition.classify_ratio(ratio, self.direction)
+        ratio = self._ratio_in_use(X)  # first: it may find π′
+        return self._decided(ratio, self.condition)
+
+    def _decided(self, ratio: np.ndarray, condition: Condition) -> np.ndarray:
+        """Return signed scores under a condition, which agree with the posteriors."""
+        return condition.classify_ratio(self._bounded(ratio, condition.prior), self.direction)
+
+    def _bounded(self, ratio: np.ndarray, prior: float) -> np.ndarray:
+        """Move calibrated ratios within their bounds; others are used as published."""
+        return within_bounds(ratio, prior, self.direction, getattr(self.ratio_, "margin", 0.0))
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, float]:
         ratio, prior = self._ratio_in_use(X), self.condition.prior
-        return posterior_at(ratio, prior, self.direction), prior
+        return posterior_at(self._bounded(ratio, prior), prior, self.direction), prior
 
     def predict(
         self,
         X: Any,
         *,
         test_prior: float | str | None = None,
-        alpha: float | None = None,
+        alpha: Any = None,
+        false_positive_cost: Any = None,
+        false_negative_cost: Any = None,
         conditions: Sequence[Condition | Mapping[str, float]] | None = None,
     ) -> np.ndarray:
         """Predict the class of least expected cost under the test condition, or under many.
@@ -387,7 +392,10 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         X
             (n, d) features.
         test_prior, alpha
-            Another condition for this call alone; what is ``None`` is the classifier's own.
+            Another condition for this call alone; ``alpha`` may be (n,) values, of each case.
+        false_positive_cost, false_negative_cost
+            Costs of a false alarm and of a miss in place of ``alpha``, alike or of each case: with
+            q its posterior at π′, positive is q · c₋ > (1 − q) · c₊.
         conditions
             Many conditions, as for :meth:`predict_many`, each completed by what else is given.
 
@@ -409,10 +417,24 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         [0]
         >>> pipeline.predict([[0.5]], conditions=[{"test_prior": 0.9}, {"alpha": 0.9}]).tolist()
         [[1], [0]]
+        >>> costs = {"false_positive_cost": 5.0, "false_negative_cost": [3.0, 300.0]}
+        >>> pipeline.predict([[0.1], [0.1]], **costs).tolist()
+        [0, 1]
         """
+        alpha = alpha_of_costs(alpha, false_positive_cost, false_negative_cost)
         if conditions is None:
             return super().predict(X, test_prior=test_prior, alpha=alpha)
+        if np.ndim(alpha):
+            raise ArgumentError("alpha", "must be one number where there are conditions")
         return self._under(test_prior=test_prior, alpha=alpha).predict_many(X, conditions)
+
+    def _predict_cases(self, X: Any, alpha: np.ndarray) -> np.ndarray:
+        if is_dask(X):
+            raise ArgumentError("alpha", "must be one number where X is a Dask collection")
+        posterior = self.predict_proba(X)[:, 1]
+        if alpha.shape != posterior.shape:
+            raise ArgumentError("alpha", f"or costs must be of {len(posterior)} rows")
+        return self.classes_[(posterior > alpha).astype(int)]
 
     def predict_many(
         self, X: Any, conditions: Sequence[Condition | Mapping[str, float]]
@@ -448,9 +470,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             return labels if hasattr(X, "columns") else labels.T
         ratio = self._ratio_in_use(X)
         wanted = self._wanted(conditions, self.condition)
-        return np.stack(
-            [self._labels(item.classify_ratio(ratio, self.direction)) for item in wanted]
-        )
+        return np.stack([self._labels(self._decided(ratio, item)) for item in wanted])
 
     def _predict_columns(self, X: Any, conditions: Sequence[Condition]) -> np.ndarray:
         return self.predict_many(X, conditions).T

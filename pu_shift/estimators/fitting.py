@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from pu_shift._seeds import Seed, child
 from pu_shift.device import array_module, device_of, to_numpy
 from pu_shift.estimators.cross_validation import cross_validate
 from pu_shift.models import GaussianKernelModel, LinearModel, check_one_score, score_rows
+from pu_shift.priors import Condition
 from pu_shift.ratios.kernels import (
     check_scale,
     choose_centers,
@@ -21,7 +24,7 @@ from pu_shift.ratios.kernels import (
     near_median_distance,
     squared_distances,
 )
-from pu_shift.ratios.ulsif import ULSIF
+from pu_shift.ratios.ulsif import BASES, ULSIF
 from pu_shift.risks import Risk
 from pu_shift.training import train
 
@@ -34,7 +37,7 @@ WIDTH_LAM = 1e-2
 class Fitted(NamedTuple):
     """A trained model, its hyper-parameters, and scores of P and U to calibrate it by.
 
-    ``late`` is what :func:`late_share` returns.
+    ``late`` is what :func:`late_share` returns, ``risk`` the held-out risk that chose it.
     """
 
     model: Any
@@ -42,20 +45,40 @@ class Fitted(NamedTuple):
     lam: float
     scores: tuple[np.ndarray, ...]
     late: float
+    risk: float = np.nan
 
 
 def fit_basis(
     classifier: Any, X_p: Any, X_u: Any, risk: Risk, lams: np.ndarray, n_folds: int, seed: Seed
 ) -> list[Fitted]:
-    """Fit all conditions, widths, λ and folds, and keep the best of each condition."""
-    check_scale(X_p, X_u, linear=classifier.basis == "linear")
+    """Fit all conditions, widths, λ and folds, and keep the best of each condition.
+
+    Of both bases that is the one of less held-out risk, and the linear one of equals.
+    """
+    bases = BASES[::-1] if classifier.basis == "auto" else (classifier.basis,)
+    found = [_fit_one(classifier, basis, X_p, X_u, risk, lams, n_folds, seed) for basis in bases]
+    return [min(of_bases, key=attrgetter("risk")) for of_bases in zip(*found)]
+
+
+def _fit_one(
+    classifier: Any,
+    basis: str,
+    X_p: Any,
+    X_u: Any,
+    risk: Risk,
+    lams: np.ndarray,
+    n_folds: int,
+    seed: Seed,
+) -> list[Fitted]:
+    """Fit all conditions, widths, λ and folds of one basis."""
+    check_scale(X_p, X_u, linear=basis == "linear")
     folds = [
         assign_folds(name, len(X), n_folds, child(seed, 1, part))
         for part, (name, X) in enumerate((("P", X_p), ("U", X_u)))
     ]
     centers = None
     widths = np.array([np.nan])
-    if classifier.basis == "gaussian":
+    if basis == "gaussian":
         n_centers: Any = classifier.n_centers
         if n_centers == "features":
             n_centers = max(LEAST_CENTERS, X_p.shape[1])
@@ -72,7 +95,21 @@ def fit_basis(
         "closed_form": classifier.solver == "auto" and quadratic,
         **_training_options(classifier, seed),
     }
-    return _best_models((X_p, X_u), folds, risk, lams, centers, widths, options)
+    samples = X_p, X_u
+    if basis == "linear" or classifier.basis == "gaussian" or options["closed_form"]:
+        return _best_models(samples, folds, risk, lams, centers, widths, options)
+    # To train every width and λ would take far longer than the linear basis does: the squared
+    # loss chooses, in closed form, where its risk is convex.
+    found = []
+    for one in risk.conditions:
+        nearest = Condition(one.prior, max(one.prior, one.test_prior))
+        convex = Risk([nearest], "squared", risk.kind)
+        quick = {**options, "criterion": None, "closed_form": True}
+        (chosen,) = _best_models(samples, folds, convex, lams, centers, widths, quick)
+        width, lam = np.array([chosen.width]), np.array([chosen.lam])
+        alone = replace(risk, condition=[one])
+        found += _best_models(samples, folds, alone, lam, centers, width, options)
+    return found
 
 
 def fit_network(
@@ -140,8 +177,9 @@ def _best_models(
                 model = _linear_model(weights, result.biases[c, place, -1:], centers, width)
                 scores = result.held_out_scores(features, folds, (c, place))
                 late = late_share(result.progress[:, c, place, -1])
-                fitted = Fitted(model, float(width), float(lams[place]), scores, late)
-                best[c] = result.risks[c, place], fitted
+                risk_there = float(result.risks[c, place])
+                fitted = Fitted(model, float(width), float(lams[place]), scores, late, risk_there)
+                best[c] = risk_there, fitted
     return [fitted for _, fitted in best]
 
 

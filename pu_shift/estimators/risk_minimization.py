@@ -68,7 +68,10 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
     loss
         ``'squared'``, ``'double_hinge'``, ``'logistic'`` or ``'modified_huber'``.
     basis
-        ``'linear'`` or ``'gaussian'``; not used with ``model``.
+        ``'linear'``, ``'gaussian'``, or ``'auto'``: that of less held-out risk. Where the
+        Gaussian one has to be trained step by step, the squared loss chooses its width and λ for
+        ``'auto'``, in closed form at π_unif or, where that is not convex, at π. Not used with
+        ``model``.
     correction
         ``None`` for the unbiased risk; of the non-negative ones (nnPU-shift, nnPU-asym)
         ``'ascent'`` for Kiryo's gradient step, ``'max'`` for the risk as the paper prints it.
@@ -150,7 +153,7 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
         test_prior: float | None = None,
         alpha: float = 0.5,
         loss: str = "squared",
-        basis: str = "linear",
+        basis: str = "auto",
         correction: str | None = "auto",
         *,
         model: Any = None,
@@ -256,7 +259,7 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
     def _check_options(self) -> None:
         require_chainer(type(self).__name__)
         one_of("loss", self.loss, surrogates())
-        one_of("basis", self.basis, BASES)
+        one_of("basis", self.basis, ("auto", *BASES))
         one_of("correction", self.correction, ("auto", *CORRECTIONS))
         one_of("width_rule", self.width_rule, ("risk", "ulsif"))
         one_of("scaling", self.scaling, ("auto", "standard", None))
@@ -277,7 +280,7 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
     def _keep(self, fitted: Fitted, condition: Condition, scales: tuple[Any, Any]) -> None:
         """Keep a result of training, or the constant in its place."""
         shift = _as_shift(condition)
-        self.model_, self.width_, self.lam_, scores, _ = fitted
+        self.model_, self.width_, self.lam_, scores, *_ = fitted
         self.slope_, self.fallback_ = np.nan, False
         if not get_loss(self.loss).is_proper:
             self._slope = PlattSlope(scores, shift)

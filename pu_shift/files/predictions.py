@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -55,22 +55,35 @@ class ParquetWriter:
             self._writer.close()
 
 
-def predict_rows(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels, 1 or −1, and probabilities of the positive class, evaluated once."""
+def predict_rows(
+    estimator: Any, rows: np.ndarray, alpha: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels, 1 or −1, and probabilities of the positive class, evaluated once.
+
+    ``alpha`` may have a value for each row; it is that of the estimator by default.
+    """
     probability = estimator.predict_proba(rows)[:, 1].astype(np.float64, copy=False)
-    positive = probability > last_step(estimator).alpha
+    positive = probability > (last_step(estimator).alpha if alpha is None else alpha)
     return np.where(positive, 1, -1).astype(np.int8), probability
 
 
 def write_predictions(
-    writer: CSVWriter | ParquetWriter, estimator: Any, blocks: Iterable[Block], bar: Any
+    writer: CSVWriter | ParquetWriter,
+    estimator: Any,
+    blocks: Iterable[Block],
+    bar: Any,
+    costs: Callable[[Block], tuple[tuple[Any, ...], Any]],
 ) -> tuple[int, int]:
-    """Classify rows; return how many there were and how many are positive."""
+    """Classify rows; return how many there were and how many are positive.
+
+    ``costs`` returns of a block what is kept of it for the output, and alpha of each row.
+    """
     total = positive = 0
     for block in blocks:
         bar.total = block.size
-        labels, probability = predict_rows(estimator, block.rows)
-        writer.write(block.kept, labels, probability)
+        kept, alpha = costs(block)
+        labels, probability = predict_rows(estimator, block.rows, alpha)
+        writer.write(kept, labels, probability)
         total, positive = total + len(labels), positive + int((labels == 1).sum())
         bar.update(block.position - bar.n)
     writer.close()

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from pu_shift._checks import distinct
+from pu_shift._checks import distinct, non_negative
 from pu_shift._grids import Folds, random_folds
 from pu_shift._seeds import Seed, child
 from pu_shift.device import one_thread
-from pu_shift.priors import ratio_bounds
+from pu_shift.priors import MARGIN, ratio_bounds
 from pu_shift.ratios.base import GridEdgeWarning, Ratio, State, check_shape
 from pu_shift.ratios.calibration import Calibration, least_squares_score, stack_weights
 from pu_shift.ratios.odds import ClassifierRatio, subsample
@@ -30,12 +30,17 @@ MAX_CELLS_ALONE = 1_000_000
 
 @dataclass(frozen=True)
 class RatioAverage(Ratio):
-    """A weighted average of calibrated ratios p_p/p_u, which :func:`fit_average` fits."""
+    """A weighted average of calibrated ratios p_p/p_u, which :func:`fit_average` fits.
+
+    Decisions and posteriors move it within its bounds by ``margin``, see
+    :func:`pu_shift.priors.within_bounds`; that of files of version 2 is 0.
+    """
 
     names: tuple[str, ...]
     ratios: tuple[Any, ...]
     calibrations: tuple[Calibration, ...]
     weights: np.ndarray
+    margin: float = MARGIN
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the ratio of each row.
@@ -68,6 +73,7 @@ class RatioAverage(Ratio):
             "ratios": [ratio.to_state() for ratio in self.ratios],
             "calibrations": [calibration.to_state() for calibration in self.calibrations],
             "weights": self.weights,
+            "margin": self.margin,
         }
 
     @classmethod
@@ -78,7 +84,9 @@ class RatioAverage(Ratio):
             raise ValueError("an average must have as many names as ratios and calibrations")
         weights = check_shape("weights", state["weights"], (len(names),))
         ratios, calibrations = map(Ratio.from_state, parts[0]), parts[1]
-        return cls(names, tuple(ratios), tuple(map(Calibration.from_state, calibrations)), weights)
+        calibrations = tuple(map(Calibration.from_state, calibrations))
+        margin = non_negative("margin", state.get("margin", 0.0))
+        return cls(names, tuple(ratios), calibrations, weights, margin)
 
 
 @dataclass(frozen=True)
@@ -120,8 +128,8 @@ def fit_average(
     r"""Fit candidates of p_p/p_u, calibrate each on held-out rows, and average them.
 
     Each candidate is fitted to all rows and, for its held-out values, once without each fold.
-    The monotone function of these with the least J calibrates it. The weights of the average
-    have the least J of calibrated held-out values, cut to the range of Proposition 9.
+    The monotone function of these with the least J, smoothed, calibrates it. The weights of the
+    average have the least J of calibrated held-out values, cut to the range of Proposition 9.
 
     Parameters
     ----------

@@ -31,8 +31,9 @@ from pu_shift.ratios.kernels import Basis, at_most, positive_part, take_rows
 
 BASES = ("gaussian", "linear")
 SELECTIONS = ("kfold", "loo")
-# Rows of each sample that choose among widths at most: one more width costs as much as a fit.
-MAX_WIDTH_ROWS = 10_000
+# Rows of each sample, and centres, that choose among widths at most: one more width costs as much
+# as a fit.
+MAX_WIDTH_ROWS, MAX_WIDTH_CENTERS = 10_000, 200
 
 
 class ULSIF(BasisRatio):
@@ -56,8 +57,8 @@ class ULSIF(BasisRatio):
     centers
         ``'numerator'``, ``'denominator'``, ``'both'`` (drawn from the union) or a (b, d) array.
     widths
-        Candidates σ. Of more than 10,000 rows a random sample of so many chooses one, with which
-        all rows choose λ.
+        Candidates σ. Of more than 10,000 rows or 200 centres a random sample of so many chooses
+        one, with which all rows and centres choose λ.
     width_factors
         Without ``widths``: candidates in units of the median distance (of at most 4,000 rows).
         Without either: 1/8 … 2 of an estimate of it from 1,000 rows.
@@ -208,14 +209,16 @@ class ULSIF(BasisRatio):
         return scores, h_sum[:, 0, ...] / n_nu, H_sum[:, 0, ...] / n_de
 
     def _narrowed(self, basis: Basis, samples: Sequence[Any]) -> np.ndarray:
-        """Return the width that a sample of very many rows chooses; of fewer all widths."""
-        if max(rows.shape[0] for rows in samples) <= MAX_WIDTH_ROWS:
+        """Return the width that a sample of many rows and centres chooses; of fewer all widths."""
+        parts = [(rows, MAX_WIDTH_ROWS) for rows in samples]
+        parts.append((basis.centers, MAX_WIDTH_CENTERS))
+        if all(rows.shape[0] <= most for rows, most in parts):
             return self.widths_
-        few = [
-            at_most(rows, MAX_WIDTH_ROWS, child(self.random_state, 4, k))
-            for k, rows in enumerate(samples)
-        ]
-        scores = self._k_fold(basis, few, self.widths_, self.n_folds)[0]
+        *few, centers = (
+            at_most(rows, most, child(self.random_state, 4, k))
+            for k, (rows, most) in enumerate(parts)
+        )
+        scores = self._k_fold(Basis(centers), few, self.widths_, self.n_folds)[0]
         place, _ = choose(scores, {"widths": self.widths_})
         return self.widths_[place : place + 1]
 

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import binom, norm
 
+from pu_shift import DensityRatioClassifier
 from pu_shift._seeds import child
 from pu_shift.estimation.class_prior import (
     BBE_DELTA,
@@ -17,12 +18,14 @@ from pu_shift.estimation.class_prior import (
     PRIOR_METHODS,
     PRIORS,
     SPREADS,
+    PriorEstimate,
     PriorWarning,
     _ratio_bound,
     best_bin_prior,
     estimate_prior,
     prior_bound,
     roc_posterior,
+    warn_of_prior,
 )
 from tests.mixtures import pu_samples
 
@@ -183,3 +186,42 @@ def test_bad_arguments_are_named(arguments, message):
     X_p, X_u = pu_samples(20, 20, 0.5)
     with pytest.raises(ValueError, match=f"^{message}"):
         estimate_prior(**{"X_p": X_p, "X_u": X_u, **arguments})
+
+
+def warned_of(prior, X_p, X_u):
+    """Whether a fit with this prior says that the rows rule it out."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DensityRatioClassifier(prior, estimator="linear", n_folds=3).fit_pu(X_p, X_u)
+    return any("more than P and U allow" in str(one.message) for one in caught)
+
+
+def test_a_right_prior_is_not_warned_of():
+    draws = [(prior, gap, seed) for prior, gap in ((0.3, 4.0), (0.5, 6.0)) for seed in range(20)]
+    warned = [
+        warned_of(prior, *pu_samples(100, 400, prior, seed, gap)) for prior, gap, seed in draws
+    ]
+    # Of 40 draws at a rate of 1 in 100, more than 3 are warned of in 1 of 1,000 cases.
+    assert sum(warned) <= 3
+
+
+def test_a_prior_beyond_the_bound_and_swapped_samples_are_warned_of():
+    X_p, X_u = pu_samples(300, 900, 0.3, gap=4.0)
+    assert warned_of(0.9, X_p, X_u)
+    assert warned_of(0.3, X_u, X_p)
+    with pytest.warns(
+        PriorWarning, match="^prior 0.9 is more than P and U allow, .* at most 0.[34]"
+    ):
+        warn_of_prior(0.9, X_p[:, 0], X_u[:, 0])
+
+
+def test_a_wide_interval_is_said_in_the_result():
+    shared = {"bound": 0.3, "level": 0.95, "method": "auto", "parts": {}}
+    rough = PriorEstimate(0.05, 0.01, 0.12, **shared)
+    sharp = PriorEstimate(0.3, 0.25, 0.36, **shared)
+    assert rough.is_rough
+    assert "the interval is wide compared with the estimate" in str(rough)
+    assert not sharp.is_rough
+    assert str(sharp) == (
+        "prior 0.300, 95% interval 0.250 to 0.360 (auto); 95% upper bound under no assumption 0.300"
+    )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pu_shift import DensityRatioClassifier, check_positives, check_shift
+from pu_shift.estimation.class_prior import PriorWarning
 from tests.mixtures import mixture, pu_samples
 
 PRIOR = 0.3
@@ -79,7 +80,9 @@ def test_false_alarms_of_the_features_are_few(classifier):
 def test_positives_that_u_lacks_are_found(classifier):
     assert check_positives(classifier) > 0.05
     strange = np.concatenate([X_P[:200], X_P[200:] + np.array([6.0, 0.0, 0.0])])
-    other = DensityRatioClassifier(PRIOR, estimator=["linear", "nystroem"]).fit_pu(strange, X_U)
+    other = DensityRatioClassifier(PRIOR, estimator=["linear", "nystroem"])
+    with pytest.warns(PriorWarning, match="P has cases that U lacks"):
+        other.fit_pu(strange, X_U)
     assert check_positives(other) < 0.05
 
 

@@ -151,6 +151,75 @@ def test_a_pipeline_hands_conditions_and_weights_on(routing):
     assert pipeline[-1].test_prior is None
 
 
+@given(st.integers(0, 10**6))
+def test_costs_of_each_case_decide_by_least_expected_cost(ratio, seed):
+    rng = np.random.default_rng(seed)
+    alarm, miss = rng.gamma(1.0, 5.0, (2, len(GRID)))
+    alarm[0] = miss[1] = 0.0
+    q = ratio.predict_proba(GRID, test_prior=0.6)[:, 1]
+    costs = {"false_positive_cost": alarm, "false_negative_cost": miss}
+    found = ratio.predict(GRID, test_prior=0.6, **costs)
+    assert (np.where(found == 1, (1 - q) * alarm, q * miss) <= (1 - q) * alarm + 1e-12).all()
+    assert (np.where(found == 1, (1 - q) * alarm, q * miss) <= q * miss + 1e-12).all()
+    alpha = alarm / (alarm + miss)
+    np.testing.assert_array_equal(found, ratio.predict(GRID, test_prior=0.6, alpha=alpha))
+    np.testing.assert_array_equal(
+        ratio.predict(GRID, false_positive_cost=3.0, false_negative_cost=miss),
+        ratio.predict(GRID, false_positive_cost=np.full(len(GRID), 3.0), false_negative_cost=miss),
+    )
+    # The same for all is alpha, which is decided without a posterior.
+    np.testing.assert_array_equal(
+        ratio.predict(GRID, false_positive_cost=2.0, false_negative_cost=3.0),
+        ratio.predict(GRID, alpha=0.4),
+    )
+    assert ratio.alpha == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"alpha": [0.5]}, "alpha or costs must be of 121 rows"),
+        ({"alpha": np.full(121, 2.0)}, "alpha must lie between 0 and 1 for each case"),
+        ({"alpha": 0.5, "false_positive_cost": 1.0}, "alpha must not be given together with costs"),
+        ({"false_negative_cost": 1.0}, "false_positive_cost must be given"),
+        ({"false_positive_cost": 1.0}, "false_negative_cost must be given"),
+        (
+            {"false_positive_cost": 0.0, "false_negative_cost": 1.0},
+            "false_positive_cost must be a finite number > 0",
+        ),
+        (
+            {"false_positive_cost": 1.0, "false_negative_cost": -np.ones(121)},
+            "false_negative_cost must be finite and not negative",
+        ),
+        (
+            {"false_positive_cost": np.zeros(121), "false_negative_cost": np.zeros(121)},
+            "false_positive_cost must not be 0 where the other cost is 0",
+        ),
+        (
+            {"false_positive_cost": np.ones(120), "false_negative_cost": np.ones(121)},
+            "false_positive_cost must have as many values",
+        ),
+        ({"alpha": np.full(121, 0.5), "conditions": [{}]}, "alpha must be one number where"),
+    ],
+)
+def test_bad_costs_are_named_in_one_line(ratio, given, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        ratio.predict(GRID, **given)
+
+
+def test_a_pipeline_hands_costs_of_each_case_on(routing):
+    X, y = np.concatenate([X_P, X_U]), np.repeat([1, 0], [len(X_P), len(X_U)])
+    classifier = DensityRatioClassifier(PRIOR, estimator=LogisticRegression())
+    if routing:
+        classifier.set_predict_request(false_positive_cost=True, false_negative_cost=True)
+    pipeline = make_pipeline(StandardScaler(), classifier).fit(X, y)
+    costs = {"false_positive_cost": 4.0, "false_negative_cost": np.linspace(0.0, 9.0, len(GRID))}
+    rows = pipeline[0].transform(GRID)
+    np.testing.assert_array_equal(
+        pipeline.predict(GRID, **costs), pipeline[-1].predict(rows, **costs)
+    )
+
+
 def test_a_changed_direction_asks_for_a_fit(ratio):
     changed = pickle.loads(pickle.dumps(ratio)).set_params(direction="u/p")
     with pytest.raises(NotFittedError, match="^direction was 'p/u' in fit and is now 'u/p'"):

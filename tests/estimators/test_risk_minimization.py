@@ -48,6 +48,35 @@ def test_a_risk_minimiser_refuses_another_condition_for_one_call():
     for call in (classifier.predict, classifier.decision_function, classifier.predict_proba):
         with pytest.raises(NotFittedError, match="^fitted for Condition.*test_prior=0.6"):
             call(GRID, test_prior=0.7)
+    costs = {"false_positive_cost": 2.0, "false_negative_cost": 2.0}
+    np.testing.assert_array_equal(classifier.predict(GRID, **costs), classifier.predict(GRID))
+    with pytest.raises(ValueError, match="^alpha must be one number: a risk minimiser is trained"):
+        classifier.predict(GRID, alpha=np.full(len(GRID), 0.5))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("test_prior", [0.6, 0.15])  # convex, and not
+def test_the_default_basis_is_the_one_of_less_held_out_risk(loss, test_prior):
+    rng = np.random.default_rng(0)
+    ring = rng.normal(size=(1500, 2))
+    inside = (ring**2).sum(axis=1) < 1.0
+    hidden = np.concatenate([ring[inside][100:250], ring[~inside][:350]])
+    samples = {"ring": (ring[inside][:100], hidden), "line": (X_P[:100], X_U[:400])}
+    options = {"loss": loss, "n_steps": 150, "n_centers": 30, "safe": False}
+    chosen = {}
+    for name, (X_p, X_u) in samples.items():
+        fitted = RiskMinimizationClassifier(PRIOR, test_prior, **options).fit_pu(X_p, X_u)
+        basis = "linear" if np.isnan(fitted.width_) else "gaussian"
+        chosen[name] = basis
+        # With the width and λ that it chose, it is that basis alone.
+        given = {"basis": basis, "lams": fitted.lam_}
+        given.update({} if basis == "linear" else {"widths": fitted.width_})
+        alone = RiskMinimizationClassifier(PRIOR, test_prior, **options, **given)
+        alone.fit_pu(X_p, X_u)
+        np.testing.assert_allclose(
+            fitted.decision_function(X_u), alone.decision_function(X_u), rtol=1e-4, atol=1e-5
+        )
+    assert chosen["ring"] == "gaussian"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -73,36 +74,82 @@ def test_the_weights_have_the_least_j_of_all_averages(seed):
             assert least <= least_squares_score(other @ p, other @ u) + 1e-6
 
 
-def test_calibration_has_the_least_j_of_monotone_functions():
-    rng = np.random.default_rng(1)
-    p, u = np.sort(rng.normal(1.0, 1.0, 12)), np.sort(rng.normal(0.0, 1.0, 15))
+@pytest.mark.parametrize("seed", range(5))
+def test_calibration_passes_through_the_monotone_function_of_least_j(seed):
+    rng = np.random.default_rng(seed)
+    p, u = rng.normal(1.0, 1.0, 12), rng.normal(0.0, 1.0, 15)
     fitted = Calibration.fit(p, u)
     # Its two further rows, of U on top and of P (of a row of U's mass) at the bottom.
-    ts = np.unique(np.concatenate([p, u]))
+    score = np.concatenate([p, u, [max(*p, *u), min(*p, *u)]])
+    is_p = np.concatenate([np.ones(12), np.zeros(15), [0.0, 1.0]])
+    mass = np.append(np.ones(28), 12 / 15)
+    order = np.argsort(score[:27])
+    order = np.concatenate([[28], order, [27]])
+    score, is_p, mass = score[order], is_p[order], mass[order]
+    # The highest two and the lowest two are ties, which isotonic regression keeps together.
+    ends = np.array([0, *range(2, 27), 29])
 
-    def j(values):
-        of_u = np.append(np.interp(u, ts, values), values[-1])
-        of_p = np.interp(p, ts, values).sum() + values[0] * 12 / 15
-        return 0.5 * (of_u**2).sum() / 15 - of_p / 12
+    def share(first, last):
+        part = slice(ends[first], ends[last])
+        return np.average(is_p[part], weights=mass[part])
 
-    ours = fitted(ts)
-    assert (np.diff(ours) >= 0.0).all()
-    assert ours.min() > 0.0
+    groups = range(len(ends) - 1)
+    # The max-min formula of isotonic regression.
+    shares = [
+        max(min(share(j, k + 1) for k in groups[i:]) for j in groups[: i + 1]) for i in groups
+    ]
+    levels = np.unique(np.round(shares, 12))
+    np.testing.assert_allclose(fitted.values, odds_ratio(levels, 12, 15), rtol=1e-9)
+    of_row = np.repeat(np.round(shares, 12), np.diff(ends))
+    means = [np.average(score[of_row == one], weights=mass[of_row == one]) for one in levels]
+    np.testing.assert_allclose(fitted.knots, means)
+    np.testing.assert_allclose(fitted(fitted.knots), fitted.values)
 
-    def of_steps(steps):
-        return j(np.cumsum(np.abs(steps)))
 
-    best = minimize(of_steps, np.full(len(ts), 0.1), method="L-BFGS-B")
-    assert j(ours) <= best.fun + 1e-6
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 40), st.integers(0, 4))
+def test_calibration_is_strictly_increasing_positive_and_bounded(seed, n_p, n_u, decimals):
+    rng = np.random.default_rng(seed)
+    p, u = rng.gamma(3.0, 1.0, n_p).round(decimals), rng.gamma(1.0, 1.0, n_u).round(decimals)
+    fitted = Calibration.fit(p, u)
+    new = np.unique(rng.normal(1.0, 5.0, 200).round(3))
+    values = fitted(new)
+    assert (np.diff(values) > 0.0).all()
+    (low, _), (high, _) = fitted.tails
+    ends = fitted(np.array([-1e12, 1e12]))
+    assert 0.0 < low <= ends[0] < values[0] < values[-1] < ends[1] <= high < np.inf
+    again = Calibration.from_state(fitted.to_state())
+    np.testing.assert_array_equal(again(new), values)
 
 
-def test_calibration_does_not_see_the_scale_of_a_score():
+def test_calibration_does_not_see_units():
     rng = np.random.default_rng(2)
-    p, u = rng.gamma(3.0, 1.0, 80), rng.gamma(1.0, 1.0, 200)
-    new = rng.choice(np.concatenate([p, u]), 50)
+    p, u, new = rng.gamma(3.0, 1.0, 80), rng.gamma(1.0, 1.0, 200), rng.gamma(2.0, 2.0, 50)
     np.testing.assert_allclose(
-        Calibration.fit(p, u)(new), Calibration.fit(np.exp(p), np.exp(u))(np.exp(new))
+        Calibration.fit(p, u)(new), Calibration.fit(3.0 * p - 7.0, 3.0 * u - 7.0)(3.0 * new - 7.0)
     )
+
+
+def test_a_calibration_without_tails_is_constant_beyond_its_knots():
+    state = {"knots": np.array([0.0, 1.0]), "values": np.array([0.5, 2.0])}
+    old = Calibration.from_state(state)
+    np.testing.assert_allclose(old(np.array([-5.0, 0.5, 9.0])), [0.5, 1.25, 2.0])
+    for tails in ([[0.6, 1.0], [3.0, 1.0]], [[0.4, 0.0], [3.0, 1.0]], [[0.0, 1.0], [3.0, 1.0]]):
+        with pytest.raises(ValueError, match="of a calibration must"):
+            Calibration.from_state({**state, "tails": np.array(tails)})
+
+
+@pytest.mark.parametrize("estimator", ["linear", QUICK])
+@pytest.mark.parametrize("direction", ["p/u", "u/p"])
+def test_distinct_ratios_have_distinct_probabilities(estimator, direction):
+    classifier = DensityRatioClassifier(PRIOR, estimator=estimator, direction=direction)
+    classifier.fit_pu(X_P, X_U)
+    X, _ = mixture(4000, PRIOR, np.random.default_rng(7), d=2)
+    probability = classifier.predict_proba(X)[:, 1]
+    assert len(np.unique(probability)) == len(X)
+    assert 0.0 < probability.min() < probability.max() < 1.0
+    if estimator == "linear":
+        raw = classifier.ratio_.ratios[0](X)
+        np.testing.assert_array_equal(np.argsort(probability), np.argsort(raw))
 
 
 @pytest.mark.parametrize("name", [*RATIOS])
@@ -130,7 +177,15 @@ def test_the_average_is_as_good_as_its_parts(auto):
     auto.set_params(test_prior=None)
 
 
-@pytest.mark.parametrize("condition", [Condition(0.3, 0.6, 0.2), Condition(0.1, 0.5, 0.7)])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Condition(0.3, 0.6, 0.2),
+        Condition(0.1, 0.5, 0.7),
+        Condition(0.3, 0.3, 0.99),
+        Condition(0.5, 0.01, 0.5),
+    ],
+)
 def test_a_decision_is_a_posterior_above_alpha(auto, condition):
     params = {"prior": condition.prior, "test_prior": condition.test_prior}
     changed = clone_of(auto).set_params(**params, alpha=condition.alpha)

@@ -214,13 +214,14 @@ def test_default_widths_are_near_those_of_given_factors():
     assert not np.array_equal(near, exact)
 
 
-def test_a_sample_of_very_many_rows_chooses_the_width_and_all_choose_the_rest(monkeypatch):
+@pytest.mark.parametrize(("limit", "most"), [("MAX_WIDTH_ROWS", 500), ("MAX_WIDTH_CENTERS", 15)])
+def test_a_sample_chooses_the_width_and_all_choose_the_rest(limit, most, monkeypatch):
     data = np.random.default_rng(0)
     # Fine structure, which a few hundred rows show as well as thousands do.
     nu, de = data.normal(0.0, 0.3, (900, 1)), data.normal(0.0, 3.0, (4000, 1))
     options = {"n_centers": 30, "lams": LAMS}
     whole = ULSIF(nu, de, widths=[0.3, 3.0, 30.0], **options)
-    monkeypatch.setattr(ulsif, "MAX_WIDTH_ROWS", 500)
+    monkeypatch.setattr(ulsif, limit, most)
     narrowed = ULSIF(nu, de, widths=[0.3, 3.0, 30.0], **options)
     alone = ULSIF(nu, de, widths=whole.width_, **options)
     assert narrowed.widths_.tolist() == [whole.width_]

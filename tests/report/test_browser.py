@@ -7,7 +7,6 @@ import pytest
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from pu_shift.paper.settings import METHODS
 from pu_shift.priors import Condition
@@ -64,9 +63,6 @@ class Report(Browser):
 
     def show(self, node):
         self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", node)
-
-    def until(self, condition):
-        WebDriverWait(self.driver, 20, poll_frequency=0.05).until(lambda _: condition())
 
     def detail_is_open(self):
         return self.one("#detail").is_displayed()
