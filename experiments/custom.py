@@ -1,4 +1,7 @@
-"""The methods in a setting of your own, on a known dataset or on your file.
+"""The methods in a setting of your own, on a known dataset or on your fully labelled file.
+
+The draws need every row's true label: positives and unlabelled rows of your own are for
+`pu-shift fit`.
 
 Usage: python experiments/custom.py --prior 0.2 --test-prior 0.6 --given-prior 0.6 \
            --dataset path.csv --label kind --positive sick
@@ -22,8 +25,12 @@ from pu_shift.paper.settings import TableSetting
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser: what all tables take, priors, and files with their labels."""
-    parser = table_parser("Any setting: your priors, your data.", "results/custom", ())
+    parser = table_parser(
+        "Any setting: your priors, your fully labelled data.", "results/custom", ()
+    )
     add = parser.add_argument
+    sizes = "numbers of rows of P, U and each test set (default: the paper's 500, 2000, 500)"
+    add("--sizes", type=int, nargs=3, metavar=("P", "U", "TEST"), help=sizes)
     add("--prior", type=float, required=True, help="π of the unlabelled data")
     add("--test-prior", type=float, help="π′ of the test data (default: π)")
     add("--given-prior", type=float, nargs="+", help="the π′ given to the methods (default: π′)")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pu_shift._checks import shown
 
 MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none")
@@ -44,6 +46,24 @@ def label_problem(values: Sequence[Any], missing: bool, cure: str) -> str:
         "must be 1 for labelled positives and 0, -1 or missing for unlabelled rows, found "
         f"{found or 'nothing'}; {cure}"
     )
+
+
+def without_missing(y: Any, pos_label: Any) -> tuple[Any, Any]:
+    """Return labels and that of the positives; one label beside missing ones becomes 1 and 0."""
+    labels = np.asarray(y)
+    if labels.ndim != 1 or labels.dtype.kind not in "fOU":
+        return y, pos_label
+    if labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    else:
+        missing = np.array([is_missing(value) for value in labels.tolist()], dtype=bool)
+    if not missing.any():
+        return y, pos_label
+    present = list(dict.fromkeys(labels[~missing].tolist()))
+    found = positive_label(present, True) if pos_label is None else pos_label
+    if found is None or present != [found]:
+        raise ValueError(f"y {label_problem(present, True, 'pos_label is that of the positives')}")
+    return np.where(missing, 0, 1), 1
 
 
 def _word(value: Any) -> str:

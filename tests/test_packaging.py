@@ -21,7 +21,11 @@ def text_of(name):
 def test_changelog_and_citation_name_the_same_release():
     version, date = re.search(r"^## (\S+) \((.+)\)$", text_of("CHANGELOG.md"), re.M).groups()
     citation = yaml.safe_load(text_of("CITATION.cff"))
-    assert version == citation["version"] == __version__
+    zenodo = json.loads(text_of(".zenodo.json"))
+    assert version == citation["version"] == zenodo["version"] == __version__
+    assert citation["title"] == zenodo["title"]
+    paper = citation["preferred-citation"]["doi"]
+    assert paper in [one["identifier"] for one in zenodo["related_identifiers"]]
     assert date == str(citation["date-released"])
     assert f"version = {{{version}}}" in text_of("README.md")
 

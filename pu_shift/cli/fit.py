@@ -16,7 +16,6 @@ from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifi
 from pu_shift.files.models import save_model
 from pu_shift.losses import surrogates
 from pu_shift.priors import Condition
-from pu_shift.ratios.registry import PLAIN
 from pu_shift.ratios.standardized import mean_and_scale
 
 TEXTS = {
@@ -111,8 +110,7 @@ def _new_classifier(options: argparse.Namespace, prior: float) -> Any:
         "random_state": options.seed,
     }
     if options.method == "ratio":
-        # Trees, which may be part of the library's own choice, cannot be saved without code.
-        ratio = "ulsif" if options.basis else list(PLAIN)
+        ratio = "ulsif" if options.basis else "auto"
         return DensityRatioClassifier(**shared, estimator=ratio, basis=options.basis or "gaussian")
     return RiskMinimizationClassifier(
         **shared,

@@ -114,7 +114,7 @@ def parse_table(content: bytes, label: int | str = -1) -> tuple[np.ndarray, np.n
     content = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     has_preamble = content.startswith((b"@", b"%"))
     if has_preamble:
-        preamble, *rest = re.split(rb"(?im)^@data\b[^\n]*\n", content, maxsplit=1)
+        preamble, *rest = re.split(rb"(?im)^[ \t]*@data\b[^\n]*\n", content, maxsplit=1)
         content = re.sub(rb"(?m)^[ \t]*%[^\n]*\n?", b"", (rest or [content])[0]).lstrip()
         if not rest or content.startswith(b"@"):
             raise DataError("has a KEEL or ARFF header but no @data line")

@@ -112,7 +112,8 @@ def _require(dataset: Dataset, sign: int, needed: dict[str, int]) -> None:
         kind = "positive" if sign > 0 else "negative"
         parts = " + ".join(f"{count} for {what}" for what, count in needed.items())
         raise DataError(
-            f"{dataset.name} has {available} {kind} rows, the draw needs {total}: {parts}"
+            f"{dataset.name} has {available} {kind} rows, the draw needs {total}: {parts}; "
+            "n_p, n_u and n_test, --sizes of experiments/custom.py, are the sizes"
         )
 
 

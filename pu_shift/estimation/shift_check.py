@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import open_unit, positive_int, shown
 from pu_shift._seeds import Seed, child, renamed_seed
+from pu_shift._sklearn import split_steps
 from pu_shift.estimators.base import validated
 from pu_shift.estimators.density_ratio import DensityRatioClassifier
 from pu_shift.ratios.kernels import as_rows
@@ -95,7 +96,8 @@ def check_shift(
     Parameters
     ----------
     classifier
-        A fitted :class:`pu_shift.DensityRatioClassifier`.
+        A fitted :class:`pu_shift.DensityRatioClassifier`, or a pipeline that ends with one: its
+        other steps transform the rows first.
     X_new
         (n, d) rows to classify; at least 20.
     X_p, X_u
@@ -125,6 +127,7 @@ def check_shift(
     >>> check_shift(classifier, july).passed, check_shift(classifier, july + 1.0).passed
     (True, False)
     """
+    classifier, X_new, X_p, X_u = _transformed(classifier, X_new, X_p, X_u)
     level = open_unit("level", level)
     n_bootstrap = positive_int("n_bootstrap", n_bootstrap, least=20)
     prior = _prior_of(classifier)
@@ -191,6 +194,7 @@ def check_positives(
     >>> check_positives(classifier) > 0.05, check_positives(classifier.set_params(prior=0.6)) < 0.05
     (True, True)
     """
+    classifier, X_p, X_u = _transformed(classifier, X_p, X_u)
     prior = _prior_of(classifier)
     p, u = _counts(*_scores(classifier, X_p, X_u, child(random_state, 2))[:2])
     rng = np.random.default_rng(child(random_state, 0))
@@ -208,6 +212,14 @@ def check_positives(
     )
     by_chance = (excess(*drawn) - seen).max(axis=-1)
     return float((1.0 + (by_chance >= seen.max()).sum()) / (len(by_chance) + 1.0))
+
+
+def _transformed(estimator: Any, *samples: Any) -> list[Any]:
+    """Return the last step of a pipeline, and the rows as the steps before it leave them."""
+    before, classifier = split_steps(estimator)
+    if before is not None:
+        samples = tuple(None if X is None else before.transform(X) for X in samples)
+    return [classifier, *samples]
 
 
 def _prior_of(classifier: Any) -> float:

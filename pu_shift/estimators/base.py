@@ -31,6 +31,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from pu_shift._checks import ArgumentError, is_dask, positive_int, shown
+from pu_shift._labels import positive_label, without_missing
 from pu_shift._seeds import Seed, as_seed, child
 from pu_shift.bigdata import in_memory, map_rows, meta_of
 from pu_shift.device import get_device
@@ -86,9 +87,11 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         X
             (n, d) features: an array or a data frame.
         y
-            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows. Of two
-            other labels, numbers or strings, ``pos_label`` is that of the positives; without it
-            the greater one, and a :class:`LabelWarning` says which that is.
+            (n,) labels: 1 for labelled positives, 0 or −1 for unlabelled rows; or one label,
+            and NaN or None for unlabelled rows, which become 1 and 0. ``'positive'`` and
+            ``'unlabelled'`` are known. Of two other labels, numbers or strings, ``pos_label`` is
+            that of the positives; without it the greater one, and a :class:`LabelWarning` says
+            which that is.
         **fit_params
             What the ``fit`` of a classifier given as ``estimator`` takes, an array with an
             entry for each row: ``sample_weight``, or ``step__sample_weight`` of a pipeline.
@@ -102,8 +105,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """
         if is_dask(X):
             raise ValueError("X is a Dask collection: use fit_pu(X[y == 1], X[y != 1])")
+        y, pos_label = without_missing(y, self.pos_label)
         X, y = validated(self, X, y, ensure_min_samples=2)
-        classes = _classes(y, self.pos_label)
+        classes = _classes(y, pos_label)
         places = [np.flatnonzero(y == label) for label in classes[::-1]]
         params = {}
         for name, value in fit_params.items():
@@ -407,9 +411,12 @@ def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:
             "y must hold two classes, 1 for labelled positives and 0 or -1 for unlabelled "
             f"rows, got {classes.tolist()}"
         )
-    if classes.dtype.kind not in "biuf" or classes[1] != 1 or classes[0] not in (-1, 0):
-        message = f"y has the labels {classes.tolist()}: the greater one is taken as positive, "
-        warnings.warn(message + repr(classes.tolist()[1]), LabelWarning, stacklevel=3)
+    known = positive_label(classes.tolist(), False)
+    if known is not None:
+        return classes if classes[1] == known else classes[::-1]
+    message = f"y has the labels {classes.tolist()}: the greater one is taken as positive, "
+    message += f"{classes.tolist()[1]!r}; pos_label says it for certain"
+    warnings.warn(message, LabelWarning, stacklevel=3)
     return classes
 
 

@@ -57,8 +57,8 @@ def save_model(path: PathLike, estimator: Any) -> None:
     estimator
         A :class:`pu_shift.DensityRatioClassifier` or
         :class:`pu_shift.RiskMinimizationClassifier`. Of the networks only
-        :class:`pu_shift.MLP` can be saved, and of the ratios those without trees and
-        classifiers of yours (:data:`pu_shift.ratios.registry.PLAIN`): others are code.
+        :class:`pu_shift.MLP` can be saved, and of the ratios those of the library, boosted
+        trees included: classifiers of yours are code.
 
     Examples
     --------

@@ -166,7 +166,8 @@ def chance_bounds(cells: pd.DataFrame, seed: int = 0) -> Bounds:
     Returns
     -------
     Bounds
-        What 99 % of the runs of the reference protocol keep.
+        What about 99 % of the runs of the reference protocol keep; of a single cell 97 %, because
+        the reference mean may lie on the printed one by luck.
     """
     asked = cells.loc[cells["n"] > 0, [*CELL, "n"]].merge(_printed(), on=CELL)
     rng, parts = np.random.default_rng(child(seed, len(asked))), []

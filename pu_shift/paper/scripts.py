@@ -157,7 +157,11 @@ def find_data(
     gpu, gpu_problem = usable_gpu(parsed.gpu)
     given.update(gpu=gpu, gpu_asked=parsed.gpu, gpu_problem=gpu_problem)
     # What is wrong without the data is said before they are fetched.
-    options = kind(datasets=asked, protocol=load_protocol(parsed.protocol), **given, **more)
+    protocol = load_protocol(parsed.protocol)
+    sizes = getattr(parsed, "sizes", None)
+    if sizes is not None:
+        protocol = replace(protocol, **dict(zip(("n_p", "n_u", "n_test"), sizes)))
+    options = kind(datasets=asked, protocol=protocol, **given, **more)
     not_had = gather(asked, options.label)
     if not_had and parsed.datasets:
         raise next(iter(not_had.values()))

@@ -20,7 +20,7 @@ from pu_shift.priors import MARGIN, ratio_bounds
 from pu_shift.ratios.base import GridEdgeWarning, Ratio, State, check_shape
 from pu_shift.ratios.calibration import Calibration, least_squares_score, stack_weights
 from pu_shift.ratios.odds import ClassifierRatio, subsample
-from pu_shift.ratios.registry import PLAIN, new_ratio
+from pu_shift.ratios.registry import AUTO, new_ratio
 
 # Rows that the held-out scores are made of at most.
 MAX_SCORED_ROWS = 10_000
@@ -66,7 +66,7 @@ class RatioAverage(Ratio):
             if not ratio.can_be_saved:
                 raise ValueError(
                     f"estimator {name!r} cannot be saved without code: fit with "
-                    f"estimator={list(PLAIN)}, or one of these"
+                    f"estimator='auto', or some of {list(AUTO)}"
                 )
         return {
             "names": list(self.names),

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 
@@ -24,37 +25,10 @@ from pu_shift._grids import Folds
 from pu_shift._seeds import Seed, child
 from pu_shift.ratios.base import DensityRatio, Expansion, State, default_centers
 from pu_shift.ratios.kernels import near_median_distance
+from pu_shift.ratios.trees import LARGEST_LOG, BoostedTrees, odds_ratio
 
 # Rows that the kernel features of a logistic regression are made of at most.
 MAX_KERNEL_ROWS = 20_000
-LARGEST_LOG = 30.0
-
-
-def odds_ratio(share: Any, n_p: float, n_u: float) -> np.ndarray:
-    r"""Density ratio from a classifier of P against U.
-
-    .. math:: \frac{p_\mathrm{p}}{p_\mathrm{u}}
-              = \frac{n_\mathrm{u}}{n_\mathrm{p}} \cdot \frac{s}{1 - s}
-
-    Parameters
-    ----------
-    share
-        s, the probabilities of P, within [0, 1].
-    n_p, n_u
-        Numbers of rows it was trained with.
-
-    Returns
-    -------
-    numpy.ndarray
-        p_p/p_u, finite.
-
-    Examples
-    --------
-    >>> odds_ratio([0.2, 0.5], n_p=100, n_u=400).tolist()
-    [1.0, 4.0]
-    """
-    share = np.asarray(share, dtype=np.float64)
-    return n_u / n_p * share / np.maximum(1.0 - share, np.exp(-LARGEST_LOG))
 
 
 class ClassifierRatio(DensityRatio, BaseEstimator):
@@ -96,6 +70,17 @@ class ClassifierRatio(DensityRatio, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return w(x) for each row; see :meth:`DensityRatio.predict`."""
         return odds_ratio(self.classifier_.predict_proba(X)[:, 1], *self.totals_)
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the fit is made of numbers alone: that of boosted trees is."""
+        return type(self.classifier) is HistGradientBoostingClassifier
+
+    def to_state(self) -> State:
+        """Return the fitted state of boosted trees; other classifiers are code."""
+        if not self.can_be_saved:
+            return super().to_state()
+        return BoostedTrees.of(self.classifier_, self.totals_).to_state()
 
 
 class LogisticRatio(DensityRatio, BaseEstimator):

@@ -61,8 +61,6 @@ RATIOS: dict[str, Callable[[int, Seed, Any], DensityRatio]] = {
     "boosting": _boosting,
 }
 AUTO = ("ulsif", "linear", "nystroem", "nystroem_wide", "boosting")
-# Those that a model file can hold: they are sums of basis functions.
-PLAIN = tuple(name for name in AUTO if RATIOS[name](5, 0, None).can_be_saved)
 
 
 def new_ratio(item: Any, n_folds: int, seed: Seed, device: Any, prior: float = 0.0) -> DensityRatio:

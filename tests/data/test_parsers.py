@@ -206,3 +206,12 @@ def test_the_sample_is_fixed_bounded_and_stops_reading(monkeypatch):
     assert kept == expected
     assert stream.tell() < 50_000
     assert max(map(len, parsers.sample_lines(io.BytesIO(b"x" * 10_000_000)))) <= 1 << 16
+
+
+@pytest.mark.parametrize("line", ["@data", "  @DATA % rows", "@data\r"])
+@pytest.mark.parametrize("before", ["", "% @data comes later\n"])
+def test_comments_around_the_data_of_arff(line, before):
+    head = f"{before}@relation r\n@attribute a numeric\n@attribute c {{0,1}}\n"
+    content = f"{head}{line}\n% a comment\n1,0\n%another\n\n2,1\n"
+    X, labels = parsers.parse_table(content.encode())
+    assert (X.tolist(), labels.tolist()) == ([[1.0], [2.0]], [0.0, 1.0])

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from pu_shift import DensityRatioClassifier, check_positives, check_shift
 from pu_shift.estimation.class_prior import PriorWarning
@@ -98,3 +100,17 @@ def test_positives_that_u_lacks_are_found(classifier):
 def test_bad_arguments_are_named(classifier, rows, options, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         check_shift(classifier, new_rows(0.5, 0, rows), **options)
+
+
+def test_a_pipeline_is_checked_as_its_last_step():
+    X_p, X_u = pu_samples(150, 400, 0.4, d=2)
+    X = np.concatenate([X_p, X_u])
+    scaler = StandardScaler().fit(X)
+    classifier = DensityRatioClassifier(0.4, estimator="linear")
+    classifier.fit_pu(scaler.transform(X_p), scaler.transform(X_u))
+    pipeline = Pipeline([("scale", scaler), ("classify", classifier)])
+    samples = X_u[:200], X_p, X_u
+    expected = check_shift(classifier, *map(scaler.transform, samples), n_bootstrap=50)
+    assert check_shift(pipeline, *samples, n_bootstrap=50) == expected
+    p_value = check_positives(classifier, *map(scaler.transform, samples[1:]), n_bootstrap=50)
+    assert check_positives(pipeline, *samples[1:], n_bootstrap=50) == p_value

@@ -253,6 +253,18 @@ def test_a_file_of_ones_own_by_the_name_or_the_number_of_its_label(fast, tmp_pat
     assert list(run["files"]) == ["mine"]
 
 
+def test_sizes_of_a_small_file_are_options(fast, tmp_path, capsys):
+    lines = write_table(tmp_path / "mine.csv").read_text(encoding="utf-8").splitlines(True)
+    few = tmp_path / "few.csv"
+    few.write_text("".join(lines[:301]), encoding="utf-8")
+    arguments = ["--prior", "0.4", "--dataset", str(few), "--label", "kind", "--quiet"]
+    arguments += ["--methods", "p/u uLSIF", "--trials", "1", "--jobs", "1"]
+    assert custom_main([*arguments, "--out", str(tmp_path / "a")]) == 2
+    assert_one_line(capsys, "--sizes of experiments/custom.py, are the sizes")
+    sizes = ["--sizes", "30", "90", "40", "--out", str(tmp_path / "b")]
+    assert custom_main([*arguments, *sizes]) == 0
+
+
 def test_the_positive_labels_of_a_file_of_ones_own(fast, tmp_path, capsys):
     path = write_table(tmp_path / "mine.csv")
     text = path.read_text(encoding="utf-8").splitlines(keepends=True)
