@@ -42,20 +42,20 @@ print(json.dumps(found))
 WORKS = [
     "from pu_shift import *; RiskMinimizationClassifier(prior=0.4).get_params()",
     "import pu_shift.plots, pu_shift.explorer, pu_shift.report.page, pu_shift.paper.scripts",
-    "pu_shift.DensityRatioClassifier(prior=0.4).fit(X, y).predict(X, test_prior=0.7)",
+    "pu_shift.DensityRatioClassifier(prior=0.2).fit(X, y).predict(X, test_prior=0.7)",
     "pu_shift.DensityRatioClassifier(0.4, estimator='kliep').fit_pu(X_p, X_u).predict_proba(X)",
     "pu_shift.ULSIF(X_p, X_u)(X)",
     "pu_shift.estimate_prior(X_p, X_u)",
-    "c = pu_shift.DensityRatioClassifier(0.4).fit(X, y); pu_shift.estimate_test_prior(c, X_u)",
-    "c = pu_shift.DensityRatioClassifier(0.4).fit(X, y); pu_shift.zero_one_scorer(c, X, y)",
-    "c = pu_shift.DensityRatioClassifier(0.4).fit(X, y); pu_shift.surrogate_scorer(c, X, y)",
+    "c = pu_shift.DensityRatioClassifier(0.2).fit(X, y); pu_shift.estimate_test_prior(c, X_u)",
+    "c = pu_shift.DensityRatioClassifier(0.2).fit(X, y); pu_shift.zero_one_scorer(c, X, y)",
+    "c = pu_shift.DensityRatioClassifier(0.2).fit(X, y); pu_shift.surrogate_scorer(c, X, y)",
     "from pu_shift.device import get_device; get_device(-1).send(X)",
 ]
 COMMANDS = """
 from pu_shift.cli import main
 np.savetxt("data.csv", np.column_stack([X, y]), delimiter=",", header="a,b,s", comments="")
 assert main(["estimate-prior", "data.csv", "--label", "s"]) == 0
-assert main(["fit", "data.csv", "--label", "s", "--prior", "0.4", "--out", "m.npz"]) == 0
+assert main(["fit", "data.csv", "--label", "s", "--prior", "0.2", "--out", "m.npz"]) == 0
 assert main(["predict", "m.npz", "data.csv", "--out", "out.csv"]) == 0
 assert main(["explore", "m.npz", "data.csv", "--out", "page.html"]) == 0
 assert len(open("out.csv").read().splitlines()) == 211

@@ -298,7 +298,7 @@ def network_means_block() -> str:
         means = cells.groupby("method")["mean"].mean()
         for told in ("", "wrong: ", "estimated: "):
             shown = [f"{means[told + name]:.1f}" for name in NETWORKS]
-            rows.append([f"{size}, {trials} draws", told.strip(": ") or "given", *shown])
+            rows.append([f"{size}; draws: {trials}", told.strip(": ") or "given", *shown])
         fits = means["seconds: deep ratio"] / means["seconds: nnPU-shift"]
         cell = cells.set_index(["method", "shift"])["mean"]
         ahead = int((cell["deep ratio"] > cell["nnPU-shift"]).sum())

@@ -11,7 +11,7 @@ so that unlabelled test rows show the shift s even where π is unknown, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,11 +21,13 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from pu_shift._checks import ArgumentError, is_dask, one_of, open_interval, open_unit, shown
+from pu_shift._seeds import Seed, child
 from pu_shift._sklearn import split_steps
-from pu_shift.bigdata import compute, partitions
+from pu_shift.bigdata import compute, in_memory, partitions
+from pu_shift.estimation.flagged import flagged_prior
+from pu_shift.estimation.mean_embedding import embedding_shift
 from pu_shift.priors import posterior_at, ratio_sums, shift_posterior
 
-SHIFT_METHODS = ("ratio", "em")
 LEAST_ROWS = 30
 
 
@@ -61,6 +63,9 @@ def estimate_test_prior(
     method: str | None = None,
     level: float = 0.95,
     prior: float | tuple[float, float] | None = None,
+    *,
+    samples: tuple[Any, Any] | None = None,
+    random_state: Seed = 0,
 ) -> ShiftEstimate:
     r"""Estimate π′, the share of positives among unlabelled test rows.
 
@@ -82,6 +87,12 @@ def estimate_test_prior(
     which is concave in π′: its maximum is the point where their EM algorithm ends. The interval
     is that of the likelihood ratio, and takes the posteriors to be right.
 
+    ``'kernel'`` compares mean embeddings (Mielniczuk, Rejchel & Teisseyre, 2025), without the
+    classifier: see :func:`pu_shift.estimation.mean_embedding.embedding_shift`. ``'drpu'`` takes
+    the smallest ratio of flagged test rows to flagged positives (Nakajima & Sugiyama, 2023), and
+    needs no π: see :func:`pu_shift.estimation.flagged.flagged_prior`. It errs upwards where
+    classes overlap. The intervals of both are those of a bootstrap.
+
     Parameters
     ----------
     classifier
@@ -90,12 +101,18 @@ def estimate_test_prior(
     X_test
         (n, d) rows of one test set, at least 30.
     method
-        ``'ratio'`` or ``'em'``; by default ``'ratio'`` where the classifier has one.
+        ``'ratio'``, ``'em'``, ``'kernel'`` or ``'drpu'``; by default ``'ratio'`` where the
+        classifier has one.
     level
         The interval's level.
     prior
         π, where the classifier's own is not to be used or not known; or an interval of π, by
         which that of π′ is widened.
+    samples
+        Rows of P and of U: for ``'kernel'`` those of the fit, for ``'drpu'`` others, where the
+        classifier kept no held-out ratios (``held_out_``).
+    random_state
+        Seed of the bootstrap of ``'kernel'`` and ``'drpu'``.
 
     Returns
     -------
@@ -117,13 +134,75 @@ def estimate_test_prior(
     before, classifier = split_steps(classifier)
     if before is not None:
         X_test = before.transform(X_test)
+        samples = None if samples is None else tuple(map(before.transform, samples))
     if method is None:
         method = "ratio" if hasattr(classifier, "ratio_sums_") else "em"
     if method == "ratio":
         return estimate_from_sums(classifier, test_sums(classifier, X_test), level, prior)
-    posteriors = _posteriors(classifier, X_test, _priors(classifier, prior))
-    found = [most_likely_prior(rows, value, level) for value, rows in posteriors.items()]
-    return _joined(found, level, method, len(next(iter(posteriors.values()))))
+    X_test = np.asarray(in_memory({"X_test": X_test}, child(random_state, 1))[0])
+    _enough(len(X_test))
+    task = _Task(classifier, X_test, level, prior, samples, child(random_state, 0))
+    return _joined(TEST_PRIOR_ESTIMATORS[method](task), level, method, len(X_test))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What an estimator of π′ may use."""
+
+    classifier: Any
+    X_test: np.ndarray
+    level: float
+    prior: Any
+    samples: Any
+    seed: Seed
+
+    def rows(self, method: str) -> tuple[Any, Any]:
+        """Return the rows of P and U, which must be given."""
+        if self.samples is None:
+            raise ValueError(f"samples must be given as (X_p, X_u) for method={method!r}")
+        return self.samples
+
+
+def _by_likelihood(task: _Task) -> list[list[float]]:
+    posteriors = _posteriors(task.classifier, task.X_test, _priors(task.classifier, task.prior))
+    return [most_likely_prior(rows, value, task.level) for value, rows in posteriors.items()]
+
+
+def _by_embeddings(task: _Task) -> list[list[float]]:
+    shifts = embedding_shift(*task.rows("kernel"), task.X_test, task.level, task.seed)
+    return _moved(shifts, _priors(task.classifier, task.prior))
+
+
+def _by_flags(task: _Task) -> list[list[float]]:
+    classifier = task.classifier
+    if not hasattr(classifier, "predict_ratio"):
+        raise ValueError("classifier must be a DensityRatioClassifier for method='drpu'")
+    # Only the order counts; held-out ratios are p/u in both directions.
+    sign = 1.0 if classifier.direction_ == "p/u" else -1.0
+    held_out = getattr(classifier, "held_out_", None) if task.samples is None else None
+    if held_out is None:
+        of_p = sign * classifier.predict_ratio(task.rows("drpu")[0])
+    else:
+        (of_p,) = held_out[:1]
+    of_test = sign * classifier.predict_ratio(task.X_test)
+    if held_out is not None and sign < 0.0:
+        of_test = -1.0 / of_test
+    return [flagged_prior(of_p, of_test, task.level, task.seed)]
+
+
+# Each returns an estimate and the ends of its interval, for one π or several. A new estimator is
+# a module and a line here.
+TEST_PRIOR_ESTIMATORS: dict[str, Callable[[_Task], list[list[float]]]] = {
+    "em": _by_likelihood,
+    "kernel": _by_embeddings,
+    "drpu": _by_flags,
+}
+SHIFT_METHODS = ("ratio", *TEST_PRIOR_ESTIMATORS)
+
+
+def _moved(shifts: Sequence[float], priors: Sequence[float]) -> list[list[float]]:
+    """Return π′ = π + s(1 − π) of each π, for a shift s and the ends of its interval."""
+    return [[value + s * (1.0 - value) for s in shifts] for value in priors]
 
 
 def estimate_from_sums(
@@ -146,10 +225,7 @@ def estimate_from_sums(
     shift = (mean - mean_u) / contrast
     noise = np.sqrt(error**2 + ((1.0 - shift) * error_u) ** 2 + (shift * error_p) ** 2) / contrast
     reach = norm.ppf(0.5 * (1.0 + level)) * noise
-    found = [
-        [value + s * (1.0 - value) for s in (shift, shift - reach, shift + reach)]
-        for value in _priors(classifier, prior)
-    ]
+    found = _moved((shift, shift - reach, shift + reach), _priors(classifier, prior))
     return _joined(found, level, "ratio", n)
 
 
