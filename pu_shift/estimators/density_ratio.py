@@ -212,7 +212,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         # The ratio is of this direction whatever the parameter becomes.
         self.direction_ = self.direction
         self.prior_, self.prior_interval_ = condition.prior, interval
-        vars(self).pop("test_prior_", None)
+        self.__dict__.pop("test_prior_", None)
 
     def _held_out_ratios(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> tuple[Any, ...]:
         """Return p_p/p_u of P and U, by ratios of the same width and λ fitted without the row."""
