@@ -12,7 +12,13 @@ from pu_shift.estimation.class_prior import estimate_prior
 from pu_shift.estimation.shift_check import check_positives, check_shift
 from pu_shift.estimation.test_prior import estimate_test_prior
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
-from pu_shift.evaluation.scorers import PURiskScorer, surrogate_scorer, zero_one_scorer
+from pu_shift.evaluation.evaluator import evaluate
+from pu_shift.evaluation.scorers import (
+    PURiskScorer,
+    pu_scorer,
+    surrogate_scorer,
+    zero_one_scorer,
+)
 from pu_shift.files.models import load_model, save_model
 from pu_shift.models import MLP, GaussianKernelModel, LinearModel
 from pu_shift.priors import Condition
@@ -39,7 +45,9 @@ __all__ = [
     "check_shift",
     "estimate_prior",
     "estimate_test_prior",
+    "evaluate",
     "load_model",
+    "pu_scorer",
     "save_model",
     "surrogate_scorer",
     "train",

@@ -167,6 +167,67 @@ def test_the_page_computes_what_python_does(page, test_prior, false_alarm, miss)
     assert len(page.all("#list tbody tr")) == min(10, flagged.sum())
 
 
+def band(total, rate, variance, among):
+    """Where a count of errors likely lies: points of a gamma distribution, by Wilson-Hilferty."""
+
+    def quantile(mean, z):
+        shape = mean**2 / (mean + among**2 * variance)
+        return mean * max(1.0 - 1.0 / (9.0 * shape) + z / (3.0 * shape**0.5), 0.0) ** 3
+
+    ends = sorted([total, among * rate])
+    return [np.floor(quantile(ends[0], -1.96)), np.ceil(quantile(ends[1], 1.96))]
+
+
+def share_above(posterior, threshold):
+    n, above = len(posterior), (posterior > threshold).sum()
+    share = (above + 0.5) / (n + 1)
+    return share, share * (1.0 - share) / (n + 1)
+
+
+def test_the_band_holds_what_happens_as_often_as_it_says():
+    """Misses of 300 cases by a rate that 60 held-out positives show; chance adds to both."""
+    rng, held = np.random.default_rng(0), []
+    for rate in (0.02, 0.1, 0.4):
+        for _ in range(400):
+            seen = np.where(rng.random(60) < rate, 0.0, 1.0)
+            share, variance = share_above(seen, 0.5)
+            low, high = band(90 * (1.0 - share), 1.0 - share, variance, 90)
+            held.append(low <= rng.binomial(300, 0.3 * rate) <= high)
+    assert 0.92 < np.mean(held) < 0.995
+
+
+@needs_browser
+def test_the_page_says_where_the_errors_likely_lie_and_sets_the_estimated_share(page):
+    rng = np.random.default_rng(3)
+    P, U = rng.beta(2.0, 1.0, 400).round(6), rng.beta(0.6, 1.4, 900).round(6)
+    options = {"held_out": (P, U), "estimate": (0.12, 0.08, 0.17)}
+    text = explorer_page(POSTERIOR, CONDITION, **options)
+    page.path.write_text(text, encoding="utf-8")
+    page.load()
+    page.one("#estimated").click()
+    assert float(page.one("#test-prior-box").get_attribute("value")) == pytest.approx(12.0)
+    _, _, false_alarms, misses, cost = expected(0.12, 1, 9)
+    threshold = Condition(PRIOR, 0.12, 0.1).alpha_unif
+    (t, var_t), (f, var_f) = (share_above(part, threshold) for part in (P, U))
+    n, rest = len(POSTERIOR), 1.0 - PRIOR
+    rate = np.clip((f - PRIOR * t) / rest, 0.0, 1.0)
+    spread = (var_f + PRIOR**2 * var_t) / rest**2
+    assert page.reading("misses-band") == band(misses, 1.0 - t, var_t, 0.12 * n)
+    assert page.reading("false-alarms-band") == band(false_alarms, rate, spread, 0.88 * n)
+    low, high = page.reading("cost-band")
+    assert low < cost < high
+    assert "likely" in page.one("#misses-band").text
+
+
+@needs_browser
+def test_without_held_out_rows_there_is_no_band(page):
+    page.path.write_text(explorer_page(POSTERIOR, CONDITION), encoding="utf-8")
+    page.load()
+    assert page.one("#misses-band").text == ""
+    assert not page.one("#about-band").is_displayed()
+    assert not page.one("#estimated").is_displayed()
+
+
 @needs_browser
 def test_the_lists_have_the_labels_and_probabilities_of_predict(page):
     page.write("test-prior", 40)

@@ -17,13 +17,16 @@ from pu_shift import (
     RiskMinimizationClassifier,
     data,
     estimate_prior,
+    evaluate,
     load_model,
+    pu_scorer,
     save_model,
 )
 from pu_shift.cli import commands, main
 from pu_shift.data import loading, parsers, registry
 from pu_shift.estimation import class_prior
 from pu_shift.estimators.state import RatioState
+from pu_shift.evaluation.metrics import METRICS, Metric
 from pu_shift.losses import LOSSES, Loss
 from pu_shift.plots import Display
 from pu_shift.ratios.registry import RATIOS
@@ -109,15 +112,19 @@ def test_new_prior_estimator(monkeypatch):
     assert set(found.parts) == {*plain.parts, "cautious"}
 
 
-def test_new_metric():
-    def flagged(estimator, X, y):
-        """Share of the labelled positives that are found."""
-        return float(np.mean(estimator.predict(X[y == 1]) == estimator.classes_[1]))
-
+def test_new_metric(monkeypatch, capsys, tmp_path):
+    balanced = Metric(
+        lambda rates: 0.5 * (rates.recall + 1.0 - rates.false_positive_rate),
+        "balanced accuracy is {}",
+    )
+    monkeypatch.setitem(METRICS, "balanced_accuracy", balanced)
     X, y = np.concatenate([P, U]), np.repeat([1, 0], [len(P), len(U)])
     classifier = DensityRatioClassifier(0.4, widths=1.0, lams=0.1)
-    found = cross_val_score(classifier, X, y, scoring=flagged, cv=3)
-    assert (found > 0.5).all()
+    scorer = pu_scorer("balanced_accuracy", prior=0.4)
+    assert (cross_val_score(classifier, X, y, scoring=scorer, cv=3) > 0.7).all()
+    save_model(tmp_path / "model.npz", classifier.fit_pu(P, U))
+    assert main(["evaluate", str(tmp_path / "model.npz")]) == 0
+    assert evaluate(classifier).in_words("balanced_accuracy") in capsys.readouterr().out
 
 
 COLUMN = """

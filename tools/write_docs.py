@@ -42,6 +42,7 @@ FILLED = (
     "docs/install.md",
     "results/protocol_search/README.md",
     "docs/big_data.md",
+    "docs/evaluation.md",
     "docs/verify.md",
 )
 # Our models count as better than the printed ones from this mean difference on.
@@ -363,6 +364,13 @@ def priors_block(name: str) -> str:
     return from_benchmarks("priors").render({name: results[name]}).strip()
 
 
+def evaluation_block(name: str) -> str:
+    """Return one of the tables of how right figures without negatives are."""
+    evaluation = from_benchmarks("evaluation")
+    rows = from_benchmarks("practice").read(ROOT / "benchmarks" / "evaluation.json")
+    return evaluation.render(rows)[name]
+
+
 def rendered(name: str) -> str:
     """Return the tables of a benchmark: `scale`, `load` or `installing`."""
     results = (ROOT / "benchmarks" / f"{name}.json").read_text(encoding="utf-8")
@@ -482,6 +490,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "priors": lambda: priors_block("prior"),
     "test_priors": lambda: priors_block("test_prior"),
     "calibration": lambda: priors_block("calibration"),
+    "evaluation_error": lambda: evaluation_block("error"),
+    "evaluation_coverage": lambda: evaluation_block("coverage"),
+    "evaluation_bias": lambda: evaluation_block("bias"),
     "speed": speed_block,
     "practice": practice_block,
     "practice_paper": lambda: practice_block("practice_paper").partition("\n\nBy dataset")[0],

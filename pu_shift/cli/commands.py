@@ -12,7 +12,16 @@ from pu_shift._chainer import ChainerMissingError
 from pu_shift._checks import ArgumentError, one_line
 from pu_shift._version import __version__
 from pu_shift.bigdata import ClusterError
-from pu_shift.cli import estimate_prior, explore, fit, monitor, predict, reproduce, verify
+from pu_shift.cli import (
+    estimate_prior,
+    evaluate,
+    explore,
+    fit,
+    monitor,
+    predict,
+    reproduce,
+    verify,
+)
 from pu_shift.device import DeviceError
 from pu_shift.files.pipes import forget_pipes
 from pu_shift.ratios.base import GridEdgeWarning
@@ -35,6 +44,7 @@ EXAMPLES = """\
 a first session:
   pu-shift estimate-prior data.csv --label labelled
   pu-shift fit data.csv --label labelled --prior 0.3 --out model.npz
+  pu-shift evaluate model.npz --test-prior 0.7
   pu-shift predict model.npz new.csv --out predictions.csv
   pu-shift predict model.npz new.csv --test-prior 0.7 --out july.csv
   pu-shift predict model.npz new.csv --alpha 0.1 --out careful.csv
@@ -47,6 +57,7 @@ The last three need no new fit. 'pu-shift COMMAND --help' tells more.
 # A new command is a module with TEXTS, add_options and run, and a line here.
 COMMANDS: dict[str, Any] = {
     "fit": fit,
+    "evaluate": evaluate,
     "predict": predict,
     "explore": explore,
     "monitor": monitor,

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
 from pu_shift._files import replacing
 from pu_shift.cli.cases import add_model, change_condition, find_test_prior, open_model
 from pu_shift.cli.common import CommandError, check_out, progress_bar
+from pu_shift.estimation.test_prior import estimate_from_sums
 from pu_shift.estimators import DensityRatioClassifier
-from pu_shift.explorer import MAX_CASES, explorer_page, training_posterior
-from pu_shift.files.predictions import texts
+from pu_shift.explorer import (
+    MAX_CASES,
+    explorer_page,
+    held_out_posteriors,
+    training_posterior,
+)
+from pu_shift.files.predictions import sums_of_rows, texts
 
 TEXTS = {
     "help": "write a page to try priors and costs on your cases",
@@ -56,11 +63,13 @@ def run(options: argparse.Namespace) -> int:
     test_prior = find_test_prior(options, model)
     change_condition(options.model, classifier, {"test_prior": test_prior})
     posteriors: list[np.ndarray] = []
+    sums = np.zeros(3)
     kept: list[list[str]] = [[] for _ in options.keep]
     with progress_bar("explore", options) as bar:
         for block in model.blocks():
             bar.total = block.size
             posteriors.append(training_posterior(estimator, block.rows))
+            sums += sums_of_rows(estimator, block.rows)
             for column, cells in zip(kept, block.kept):
                 column.extend(texts(cells))
             if sum(map(len, posteriors)) > MAX_CASES:
@@ -78,8 +87,19 @@ def run(options: argparse.Namespace) -> int:
         unit=options.unit,
         model=options.model,
         data=options.data,
+        held_out=held_out_posteriors(classifier),
+        estimate=_estimated_share(classifier, sums),
     )
     with replacing(options.out) as file:
         file.write(page)
     print(f"{options.out}: {sum(map(len, posteriors)):,} cases; open it in a browser")
     return 0
+
+
+def _estimated_share(classifier: DensityRatioClassifier, sums: np.ndarray) -> Any:
+    """Return the share of positives among the cases, and its interval, or ``None``."""
+    try:
+        found = estimate_from_sums(classifier, sums)
+    except ValueError:  # too few cases, or a model that tells nothing apart
+        return None
+    return found.test_prior, found.low, found.high

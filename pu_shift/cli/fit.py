@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -13,6 +15,7 @@ from pu_shift._sklearn import restore_scaler
 from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, share, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
+from pu_shift.evaluation.evaluator import cross_fitted, evaluation_of
 from pu_shift.files.models import save_model
 from pu_shift.losses import surrogates
 from pu_shift.priors import Condition
@@ -75,14 +78,16 @@ def run(options: argparse.Namespace) -> int:
     Condition(options.prior or 0.5, options.test_prior, options.alpha)
     with cluster_of(options):
         names, X_p, X_u, preparation = read_samples(options)
-        prior, how = options.prior, "given"
+        prior, how, interval = options.prior, "given", None
         if prior is None:
             estimate = estimated_prior(X_p, X_u, options.seed)
             prior, how = estimate.prior, f"estimated by {estimate.method}"
+            interval = estimate.low, estimate.high
         classifier = _new_classifier(options, prior)
         scaler = None if options.no_scale else _fitted_scaler(X_p, X_u)
         with stage("fitting"):
             classifier.fit_pu(*(_scaled(scaler, X) for X in (X_p, X_u)))
+        classifier.prior_interval_ = interval
     steps = {
         "prepare": preparation if options.prepare else None,
         "scale": scaler,
@@ -98,7 +103,22 @@ def run(options: argparse.Namespace) -> int:
         f"of {len(names)} features; prior {condition.prior:.3f} ({how}), test prior "
         f"{condition.test_prior:.3f}, alpha {condition.alpha:.3g}"
     )
+    _print_summary(f"pu-shift evaluate {shlex.quote(options.out)}", options, classifier)
     return 0
+
+
+def _print_summary(command: str, options: argparse.Namespace, classifier: Any) -> None:
+    """Say in four lines how good the model is on rows that its parts have not seen."""
+    if options.method == "risk":
+        print(f"rows that it has not seen say how good it is: '{command} held_out.csv --label y'")
+        return
+    rows, source = cross_fitted(classifier, classifier.condition)
+    found = evaluation_of(classifier, rows, source, seed=np.random.SeedSequence(options.seed))
+    print(f"how good it is there, with 95% intervals (more: '{command}'):")
+    for name in ("recall", "false_positive_rate", "precision"):
+        print(f"  {found.in_words(name)}")
+    for note in found.notes:
+        print(f"note: {note}")
 
 
 def _new_classifier(options: argparse.Namespace, prior: float) -> Any:

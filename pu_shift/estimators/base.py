@@ -117,8 +117,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             if value.shape[:1] != y.shape:
                 raise ValueError(f"{name} must have an entry for each of {len(y)} rows")
             params[name] = tuple(value[place] for place in places)
-        self._fit(*(X[place] for place in places), params)
-        self.classes_ = classes
+        samples = [X[place] for place in places]
+        self._fit(*samples, params)
+        self.classes_, self.fit_rows_ = classes, tuple(map(sums_of_rows, samples))
         return self
 
     def fit_pu(self, X_p: Any, X_u: Any) -> PUClassifier:
@@ -136,8 +137,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier; its ``classes_`` are −1 and 1.
         """
-        self._fit(*self._samples(X_p, X_u), {})
-        self.classes_ = np.array([-1, 1])
+        samples = self._samples(X_p, X_u)
+        self._fit(*samples, {})
+        self.classes_, self.fit_rows_ = np.array([-1, 1]), tuple(map(sums_of_rows, samples))
         return self
 
     def _samples(self, X_p: Any, X_u: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -319,8 +321,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _prepare(
         self, X_p: np.ndarray, X_u: np.ndarray, least: int = 2
-    ) -> tuple[Any, Seed, Condition]:
-        """Check what both fits need, find the prior; return device, seed and condition.
+    ) -> tuple[Any, Seed, Condition, tuple[float, float] | None]:
+        """Check what both fits need, find the prior; return device, seed, condition, interval of π.
 
         Nothing is kept yet: a fit that fails leaves what was fitted before as it was.
         """
@@ -333,7 +335,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             )
         seed = self._seed()
         device = get_device(self.gpu)
-        prior = self.prior
+        prior, interval = self.prior, None
         if prior is None:
             if issparse(X_p):
                 raise ValueError("prior must be given when X is sparse")
@@ -341,8 +343,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("prior must be given when X has missing values")
             # An invalid test prior or alpha fails before the costly estimate.
             Condition(0.5, self._stated_test_prior, self.alpha)
-            prior = estimate_prior(X_p, X_u, random_state=child(seed, 9)).prior
-        return device, seed, Condition(prior, self._stated_test_prior, self.alpha)
+            found = estimate_prior(X_p, X_u, random_state=child(seed, 9))
+            prior, interval = found.prior, (found.low, found.high)
+        return device, seed, Condition(prior, self._stated_test_prior, self.alpha), interval
 
     def _warn_of_prior(self, scores_p: np.ndarray, scores_u: np.ndarray) -> None:
         """Warn of a prior that was given, if held-out scores of P and U rule it out."""
@@ -386,6 +389,18 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def _more_tags(self) -> dict[str, bool]:
         # For scikit-learn before 1.6.
         return {"binary_only": True, "poor_score": True}
+
+
+def sums_of_rows(X: Any) -> np.ndarray:
+    """Return the number of rows and the sum of their squares, by which rows are recognised."""
+    values = X.data if issparse(X) else np.asarray(X)
+    return np.array([X.shape[0], np.nansum(np.square(values, dtype=np.float64))])
+
+
+def same_rows(classifier: Any, *sums: np.ndarray) -> bool:
+    """Tell by their sums whether P and U are the rows that a classifier was fitted to."""
+    own = getattr(classifier, "fit_rows_", None)
+    return own is not None and np.allclose(own, sums, rtol=1e-9, atol=0.0)
 
 
 def _classes(y: np.ndarray, pos_label: Any) -> np.ndarray:

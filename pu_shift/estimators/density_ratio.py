@@ -108,8 +108,11 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         The average p_p/p_u of rows of P and of U that its parts did not see.
     cross_fit_ : pu_shift.ratios.average.CrossFit or None
         The candidates that were fitted without a fold.
-    prior_ : float
-        π as given or estimated in ``fit``.
+    cross_fitted_ : tuple of numpy.ndarray
+        (3, n) arrays of P and of U that :func:`pu_shift.evaluate` judges by, see
+        :class:`pu_shift.ratios.average.CrossFit`.
+    prior_, prior_interval_ : float, tuple of float or None
+        π as given in ``fit``, or as estimated, with its 95 % interval.
     ratio_sums_ : numpy.ndarray
         (2, 3) what the estimate of π′ needs to know of held-out rows of P and U.
     test_prior_ : pu_shift.estimation.test_prior.ShiftEstimate
@@ -183,7 +186,8 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         kernels = not BASIS_RATIOS.keys().isdisjoint(candidates)
         alone = kernels and len(candidates) == 1
         # An average also fits its kernels without a fold, to two rows at least.
-        device, seed, condition = self._prepare(X_p, X_u, 3 if kernels and not alone else 2)
+        least = 3 if kernels and not alone else 2
+        device, seed, condition, interval = self._prepare(X_p, X_u, least)
         n_folds = self._n_folds(X_p, X_u)
         ratio: Any
         if alone:
@@ -191,32 +195,33 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             with device.use():
                 P, U = device.send((X_p, X_u))
                 ratio = kernel_ratio(self, name, P, U, n_folds, seed)
-                sums = self._held_out_sums(ratio, P, U, child(seed, 8))
-            score = float(ratio.scores_.min())
-            self.candidates_ = {name: {"score": score, "weight": 1.0}}
+                known = self._held_out_ratios(ratio, P, U, child(seed, 8))
+            self.candidates_ = {name: {"score": float(ratio.scores_.min()), "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
+            cross_fitted = tuple(np.stack([part, part, 0.0 * part]) for part in known)
         else:
             work = {"fit_params": fit_params, "device": device, "n_jobs": self.n_jobs}
             ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
                 X_p, X_u, candidates, condition.prior, n_folds=n_folds, seed=seed, **work
             )
+            known, cross_fitted = self.held_out_, self.cross_fit_.values
             self._warn_of_prior(*self.cross_fit_.scores)
-            sums = np.stack([ratio_sums(part, "p/u") for part in self.held_out_])
-        self.ratio_, self.ratio_sums_ = ratio, sums
+        sums = np.stack([ratio_sums(part, "p/u") for part in known])
+        self.ratio_, self.ratio_sums_, self.cross_fitted_ = ratio, sums, cross_fitted
         self._inputs_of = self.estimator, self._inputs
         # The ratio is of this direction whatever the parameter becomes.
-        self.direction_, self.prior_ = self.direction, condition.prior
-        if hasattr(self, "test_prior_"):
-            del self.test_prior_
+        self.direction_ = self.direction
+        self.prior_, self.prior_interval_ = condition.prior, interval
+        vars(self).pop("test_prior_", None)
 
-    def _held_out_sums(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> np.ndarray:
-        """Sum over P and U, by ratios of the same width and λ that were fitted without the row."""
+    def _held_out_ratios(self, ratio: Any, X_p: Any, X_u: Any, seed: Seed) -> tuple[Any, ...]:
+        """Return p_p/p_u of P and U, by ratios of the same width and λ fitted without the row."""
         step = 1 if self.direction == "p/u" else -1
         X_p, X_u = (
             at_most(X, MAX_HELD_OUT_ROWS, child(seed, 3, part)) for part, X in enumerate((X_p, X_u))
         )
         parts = ratio.held_out(*(X_p, X_u)[::step], self._n_folds(X_p, X_u), seed)[::step]
-        return np.stack([ratio_sums(part, self.direction) for part in parts])
+        return tuple(part if step == 1 else 1.0 / np.maximum(part, 1e-12) for part in parts)
 
     @property
     def _stated_test_prior(self) -> float | None:
@@ -228,7 +233,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
     def _settled(self, X: Any) -> Any:
         settled = copy.copy(self)
         # Predictions do not need them, and workers receive a copy.
-        settled.held_out_ = settled.cross_fit_ = None
+        settled.held_out_ = settled.cross_fit_ = settled.cross_fitted_ = None
         if self.test_prior == "estimate":
             self.test_prior_ = estimate_from_sums(self, test_sums(self, X))
             settled.test_prior = self.test_prior_.test_prior
@@ -238,8 +243,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         """Ratios of rows whose test prior is estimated first, if it is to be."""
         ratio = self.predict_ratio(X)
         if self.test_prior == "estimate":
-            sums = ratio_sums(ratio, self.direction_)
-            self.test_prior_ = estimate_from_sums(self, sums)
+            self.test_prior_ = estimate_from_sums(self, ratio_sums(ratio, self.direction_))
         return ratio
 
     def sensitivity(

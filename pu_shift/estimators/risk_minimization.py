@@ -206,10 +206,11 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
         for name in fit_params:
             raise ValueError(f"{name} is no parameter of RiskMinimizationClassifier.fit")
         self._check_options()
-        device, seed, condition = self._prepare(X_p, X_u)
+        device, seed, condition, interval = self._prepare(X_p, X_u)
         X_p, X_u, scales = self._standardised(X_p, X_u)
         (fitted,) = self._fit_all(X_p, X_u, [condition], device, seed)
         self._keep(fitted, condition, scales)
+        self.prior_interval_ = interval
 
     def fit_many(
         self, X_p: Any, X_u: Any, conditions: Sequence[Condition | Mapping[str, float]]
@@ -243,7 +244,7 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
         """
         self._check_options()
         X_p, X_u = self._samples(X_p, X_u)
-        device, seed, own = self._prepare(X_p, X_u)
+        device, seed, own, _ = self._prepare(X_p, X_u)
         wanted = self._wanted(conditions, own)
         X_p, X_u, scales = self._standardised(X_p, X_u)
         classifiers = []

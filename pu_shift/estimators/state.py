@@ -25,6 +25,8 @@ class _State:
     alpha: Any
     classes_: Any
     prior_: float
+    prior_interval_: tuple[float, float] | None
+    fit_rows_: Any
     n_features_in_: int
     _stated_test_prior: Any
 
@@ -49,6 +51,8 @@ class _State:
             "n_features": int(self.n_features_in_),
             "classes": self.classes_.tolist(),
             "prior": self.prior_,
+            "prior_interval": getattr(self, "prior_interval_", None),
+            "fit_rows": getattr(self, "fit_rows_", None),
             **self._fitted_state(),
         }
 
@@ -72,6 +76,9 @@ class _State:
             raise ValueError(f"classes must be two labels, got {shown(state['classes'])}")
         classifier.classes_, classifier.prior_ = classes, open_unit("prior", state["prior"])
         classifier.n_features_in_ = positive_int("n_features", state["n_features"])
+        interval = state.get("prior_interval")
+        classifier.prior_interval_ = None if interval is None else (interval[0], interval[1])
+        classifier.fit_rows_ = state.get("fit_rows")
         classifier._restore_fit(state)
         # Parts that do not belong together fail here, and not in a prediction.
         Condition(classifier.prior_, classifier._stated_test_prior, classifier.alpha)
@@ -109,6 +116,7 @@ class RatioState(_State):
             "ratio": self.ratio_.to_state(),
             "ratio_sums": getattr(self, "ratio_sums_", None),
             "candidates": self.candidates_,
+            "cross_fitted": _single_precision(getattr(self, "cross_fitted_", None)),
         }
 
     def _restore_fit(self, state: Mapping[str, Any]) -> None:
@@ -125,6 +133,11 @@ class RatioState(_State):
             self.ratio_sums_ = check_shape("ratio_sums", sums, (2, 3))
             if not (sums[:, 0] >= 2).all():
                 raise ValueError("ratio_sums must be of two rows at least")
+
+        kept = state.get("cross_fitted")
+        for part in kept or ():
+            check_shape("cross_fitted", part, (3, np.shape(part)[-1]))
+        self.cross_fitted_ = kept
 
     def _score_row(self, X: np.ndarray) -> None:
         self.ratio_(X)
@@ -191,6 +204,11 @@ def _each(function: Callable[[Any], Any], item: Any) -> Any:
 def _equal(value: Any, default: Any) -> bool:
     """Whether a parameter has its default's value and type."""
     return type(value) is type(default) and not isinstance(value, np.ndarray) and value == default
+
+
+def _single_precision(parts: Any) -> Any:
+    """Half the size is enough for what is counted."""
+    return None if parts is None else [part.astype(np.float32) for part in parts]
 
 
 def _or_nan(value: Any) -> float:

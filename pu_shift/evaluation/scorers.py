@@ -1,9 +1,10 @@
 """Scorers without negatives, for ``GridSearchCV`` and ``cross_val_score``.
 
 A scorer is called with an estimator and held-out PU rows, y = 1 for labelled positives and 0 or
-−1 for unlabelled rows, and returns the negated unbiased estimate of the risk under the test
-condition: greater is better. It may be positive, because an unbiased estimate of a small risk can
-fall below 0.
+−1 for unlabelled rows: greater is better. :func:`pu_scorer` makes one of each metric, of the
+estimator's decisions; :class:`PURiskScorer` returns the negated risk, of surrogate losses too. An
+unbiased estimate of a small error can fall below 0, so that a score may lie outside the range of
+its metric: it is not cut, because that would make candidates equal that are not.
 """
 
 from __future__ import annotations
@@ -14,13 +15,69 @@ import numpy as np
 
 from pu_shift._checks import one_of, shown
 from pu_shift._sklearn import last_step
+from pu_shift.evaluation.evaluator import decided
+from pu_shift.evaluation.metrics import METRICS, ScoredRows
 from pu_shift.losses import LOSSES, get_loss
 from pu_shift.priors import Condition, shift_posterior
 from pu_shift.risks import evaluate_risk
 
 
-class PURiskScorer:
-    """Negated PU risk under shift and asymmetric error.
+class _Scorer:
+    """What scorers share: the rows of P and U, the condition, and searches that are refused."""
+
+    condition: Condition | None
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the score of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator
+            A fitted classifier, pipeline or search.
+        X, y
+            Held-out rows and their PU labels.
+
+        Returns
+        -------
+        float
+            The score; greater is better.
+        """
+        last = _innermost(estimator)
+        condition = self.condition if self.condition is not None else _condition_of(last)
+        positive = np.asarray(y) == estimator.classes_[1]
+        if np.ndim(positive) != 1 or positive.all() or not positive.any():
+            raise ValueError("y must hold labelled positives and unlabelled rows to be scored")
+        score = self._score(estimator, last, X, positive, condition)
+        reason = _why_not_to_search(_set_before_fit(estimator), self.condition)
+        if reason is None:
+            return score
+        refused = _Uncomparable(score)
+        refused.reason = reason
+        return refused
+
+    def _score(
+        self, estimator: Any, last: Any, X: Any, positive: np.ndarray, condition: Condition
+    ) -> float:
+        raise NotImplementedError
+
+    @property
+    def _score_func(self) -> Any:
+        # What TunedThresholdClassifierCV asks of a scorer.
+        raise ValueError(
+            "scoring: a PU risk tunes no threshold, for test_prior and alpha set it exactly; "
+            "search other parameters by GridSearchCV"
+        )
+
+
+class PURiskScorer(_Scorer):
+    r"""Negated PU risk under shift and asymmetric error.
+
+    The zero-one loss gives the cost of the decisions, in units of the mean of both costs,
+
+    .. math:: 2\alpha\,(1 - \pi')\,\mathrm{FPR} + 2(1 - \alpha)\,\pi'\,\mathrm{FNR},
+
+    which at α = ½ is the error rate, so that one minus it is the accuracy. A surrogate loss gives
+    the risk that is trained: α and 1 − α times the losses, half of their mean at α = ½.
 
     Parameters
     ----------
@@ -48,7 +105,7 @@ class PURiskScorer:
     >>> X = np.concatenate([rng.normal(3.0, 1.0, (80, 1)), rng.normal(-3.0, 1.0, (70, 1))])
     >>> y = np.repeat([1, 0], [50, 100])  # 30 of the 100 unlabelled rows are positive
     >>> classifier = DensityRatioClassifier(prior=0.3, widths=1.0, lams=0.1)
-    >>> bool(cross_val_score(classifier, X, y, scoring=zero_one_scorer).mean() > -0.05)
+    >>> bool(cross_val_score(classifier, X, y, scoring=zero_one_scorer).mean() > -0.1)
     True
     """
 
@@ -58,50 +115,92 @@ class PURiskScorer:
             raise ValueError(f"condition must be a Condition or None, got {shown(condition)}")
         self.condition = condition
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Return the negated risk of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator
-            A classifier with ``decision_function`` or ``predict_proba``.
-        X, y
-            Held-out rows and their PU labels.
-
-        Returns
-        -------
-        float
-            Minus the risk.
-        """
-        last = _innermost(estimator)
-        condition = self.condition if self.condition is not None else _condition_of(last)
+    def _score(
+        self, estimator: Any, last: Any, X: Any, positive: np.ndarray, condition: Condition
+    ) -> float:
         loss = self.loss if self.loss is not None else getattr(last, "loss", "squared")
         one_of("loss", loss, LOSSES)
-        positive = np.asarray(y) == estimator.classes_[1]
-        if np.ndim(positive) != 1 or positive.all() or not positive.any():
-            raise ValueError("y must hold labelled positives and unlabelled rows to be scored")
         margins = _margins(estimator, last, X, loss, condition)
         if margins.shape != positive.shape:
             raise ValueError(f"y must have a label for each of {len(margins)} rows of X")
         kind = "pu-shift-asym"
         risk = evaluate_risk(margins[positive], margins[~positive], condition, loss, kind)
-        reason = _why_not_to_search(_set_before_fit(estimator), self.condition)
-        if reason is None:
-            return -float(risk)
-        score = _Uncomparable(-risk)
-        score.reason = reason
-        return score
-
-    @property
-    def _score_func(self) -> Any:
-        # What TunedThresholdClassifierCV asks of a scorer.
-        raise ValueError(
-            "scoring: a PU risk tunes no threshold, for test_prior and alpha set it exactly; "
-            "search other parameters by GridSearchCV"
-        )
+        return -float(risk) * (2.0 if loss == "zero_one" else 1.0)
 
     def __repr__(self) -> str:
         return f"PURiskScorer(loss={self.loss!r}, condition={self.condition!r})"
+
+
+class MetricScorer(_Scorer):
+    """What :func:`pu_scorer` returns: a metric of :data:`pu_shift.evaluation.metrics.METRICS`."""
+
+    def __init__(self, metric: str, condition: Condition | None) -> None:
+        self.metric, self.condition = metric, condition
+
+    def _score(
+        self, estimator: Any, last: Any, X: Any, positive: np.ndarray, condition: Condition
+    ) -> float:
+        score, flagged, probability = decided(estimator, X)
+        if score.shape != positive.shape:
+            raise ValueError(f"y must have a label for each of {len(score)} rows of X")
+        parts = [
+            [None if part is None else part[own] for part in (score, flagged, probability)]
+            for own in (positive, ~positive)
+        ]
+        rates = ScoredRows.of(*parts).rates(condition.prior, condition.test_prior, condition.alpha)
+        metric: Any = METRICS[self.metric]
+        # Where nothing is flagged there is no precision: the worst score, as in scikit-learn.
+        return float(metric.gain(np.nan_to_num(metric.formula(rates)[0])))
+
+    def __repr__(self) -> str:
+        return f"MetricScorer({self.metric!r}, {self.condition!r})"
+
+
+def pu_scorer(
+    metric: str,
+    prior: float | None = None,
+    test_prior: float | None = None,
+    alpha: float = 0.5,
+) -> MetricScorer:
+    r"""Make a scorer of a metric, estimated from positives and unlabelled rows.
+
+    Every estimator is judged by its own decisions, scores and probabilities, at π′ and α. With
+    the π given and rows of P and U that it has not seen, recall, false positive rate, error rate,
+    cost, AUC, Brier score and log loss are unbiased; precision, F1 and average precision are
+    ratios of unbiased estimates, and are biased for few rows: docs/evaluation.md has the figures.
+
+    Parameters
+    ----------
+    metric
+        A name in :data:`pu_shift.evaluation.metrics.METRICS`. Of an error or a cost the scorer
+        returns minus it, of the calibration minus its size.
+    prior, test_prior, alpha
+        The condition to judge by: π of the unlabelled rows, π′ (by default π) and α. Without
+        ``prior`` that of the estimator, which must be one of this package.
+
+    Returns
+    -------
+    MetricScorer
+        What ``scoring=`` of scikit-learn takes.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(3.0, 1.0, (80, 1)), rng.normal(-3.0, 1.0, (70, 1))])
+    >>> y = np.repeat([1, 0], [50, 100])  # 30 of the 100 unlabelled rows are positive
+    >>> scorer = pu_scorer("auc", prior=0.3)
+    >>> bool(cross_val_score(LogisticRegression(), X, y, scoring=scorer).mean() > 0.95)
+    True
+    """
+    one_of("metric", metric, METRICS)
+    if METRICS[metric].gain is None:
+        raise ValueError(f"metric must be one of which more or less is better, got {metric!r}")
+    if prior is None and not (test_prior is None and alpha == 0.5):
+        raise ValueError("prior must be given with test_prior or alpha")
+    condition = None if prior is None else Condition(prior, test_prior, alpha)
+    return MetricScorer(metric, condition)
 
 
 class _Uncomparable(float):
@@ -136,7 +235,7 @@ def _why_not_to_search(names: set[str], condition: Condition | None) -> str | No
     if names and condition is None:
         return (
             f"{min(names)} cannot be searched by risks under different conditions: give "
-            "PURiskScorer the one condition to judge all candidates by"
+            "the scorer the one condition to judge all candidates by"
         )
     return None
 
@@ -174,4 +273,6 @@ def _margins(estimator: Any, last: Any, X: Any, loss: str, condition: Condition)
 
 
 zero_one_scorer = PURiskScorer("zero_one")
+"""Minus the error rate at π′; with α minus the cost, in units of the mean of both costs."""
 surrogate_scorer = PURiskScorer(None)
+"""Minus the risk that the classifier was trained by; the squared loss where it has none."""

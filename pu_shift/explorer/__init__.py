@@ -17,7 +17,7 @@ from pu_shift._checks import positive
 from pu_shift._pages import render_page
 from pu_shift._sklearn import last_step
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
-from pu_shift.priors import Condition, shift_posterior
+from pu_shift.priors import Condition, posterior_at, shift_posterior
 
 MAX_CASES = 100_000
 """More would make a page that browsers are slow to open."""
@@ -56,6 +56,12 @@ def training_posterior(estimator: Any, X: Any) -> np.ndarray:
     return shift_posterior(probability, condition.test_prior, condition.prior)
 
 
+def held_out_posteriors(classifier: Any) -> tuple[np.ndarray, ...] | None:
+    """Return posteriors at the training prior of rows of P and U that were left out, if kept."""
+    kept, prior = getattr(classifier, "cross_fitted_", None), classifier.condition.prior
+    return None if kept is None else tuple(posterior_at(part[0], prior, "p/u") for part in kept)
+
+
 def explorer_page(
     posterior: Any,
     condition: Condition,
@@ -66,12 +72,16 @@ def explorer_page(
     unit: str = "",
     model: str = "model.npz",
     data: str = "cases.csv",
+    held_out: Sequence[Any] | None = None,
+    estimate: tuple[float, float, float] | None = None,
 ) -> str:
     r"""Return an HTML page that shows which cases are flagged under any prior and cost.
 
     With p the posterior of a case at π′ and α = c₊/(c₊ + c₋), a case is flagged where
     p > α. Expected are Σ (1 − p) false alarms over the flagged cases, Σ p misses over the
-    others, and a cost of c₊ for each false alarm and c₋ for each miss.
+    others, and a cost of c₊ for each false alarm and c₋ for each miss. With ``held_out`` the page
+    says where the errors will likely lie: chance, and how well so many rows show the rates t and
+    FPR, which say nπ′(1 − t) misses and n(1 − π′)FPR false alarms of n cases.
 
     Parameters
     ----------
@@ -89,6 +99,11 @@ def explorer_page(
         What costs are counted in, for instance ``'€'``.
     model, data
         Names of the files, for the page to speak of.
+    held_out
+        Posteriors at the training prior of rows of P and of U that the model has not seen; the
+        page has 1,001 quantiles of each.
+    estimate
+        The share of positives as estimated from the cases, and its interval, for a button.
 
     Returns
     -------
@@ -125,6 +140,8 @@ def explorer_page(
         "model": model,
         "data": data,
         "posteriors": [float(f"{value:.6g}") for value in posterior.tolist()],
+        "heldOut": None if held_out is None else [_quantiles(part) for part in held_out],
+        "estimate": estimate,
         "keep": [{"name": name, "values": list(column)} for name, column in keep.items()],
     }
     return render_page(
@@ -135,6 +152,13 @@ def explorer_page(
         cases=f"{len(posterior):,}",
         prior=f"{100.0 * condition.prior:.3g} %",
     )
+
+
+def _quantiles(posterior: Any) -> dict[str, Any]:
+    """Return the number of rows and the posteriors of at most 1,001 of them, evenly spread."""
+    ordered = np.sort(np.asarray(posterior, dtype=np.float64))
+    places = np.linspace(0, len(ordered) - 1, min(len(ordered), 1001)).round().astype(int)
+    return {"n": len(ordered), "posteriors": [float(f"{value:.6g}") for value in ordered[places]]}
 
 
 def _plain_costs(alpha: float) -> tuple[float, float]:

@@ -94,12 +94,16 @@ class CrossFit:
     """Candidates that were fitted without a fold, and what they say of rows of that fold.
 
     New rows and rows of the fold are alike to them, which they are not to the final ratio: so
-    that a test can compare the two. The score is the weighted mean of the logarithms.
+    that a test can compare the two. The score is the weighted mean of the logarithms. The values
+    are averages whose calibrations and weights do not know the row's fold either, the share of U
+    in the row's fold that has less, and the fold: values of two folds are of two functions, whose
+    order would say too little of the order within each.
     """
 
     ratios: tuple[tuple[Any, ...], ...]  # of each candidate, without each fold
     weights: np.ndarray
     scores: tuple[np.ndarray, ...]  # of P and of U
+    values: tuple[np.ndarray, ...]  # (3, n), of P and of U
 
     def __call__(self, X: Any) -> np.ndarray:
         """Return the (folds, n) scores of rows that none of the candidates has seen."""
@@ -196,13 +200,8 @@ def fit_average(
         without, values = zip(*parts_of[k * n_folds : (k + 1) * n_folds])
         of_folds.append(without)
         held_out.append(_by_fold(values, folds))
-    calibrations = [Calibration.fit(*values) for values in held_out]
-    calibrated = [
-        [calibrate(value) for value in values] for calibrate, values in zip(calibrations, held_out)
-    ]
-    low, high = ratio_bounds(prior)
-    cut = [[np.clip(value, low, high) for value in values] for values in calibrated]
-    weights = stack_weights(*(np.stack(parts) for parts in zip(*cut)))
+    calibrations, weights, calibrated = _calibrate(held_out, prior)
+    cut = _cut(calibrated, prior)
     average = RatioAverage(tuple(candidates), tuple(ratios), tuple(calibrations), weights)
     scores = {
         name: {"score": least_squares_score(*parts), "weight": float(weight)}
@@ -210,7 +209,52 @@ def fit_average(
     }
     held_out_average = tuple(weights @ np.stack(parts) for parts in zip(*calibrated))
     raw = tuple(mean_log(weights, np.stack(parts)) for parts in zip(*held_out))
-    return average, scores, held_out_average, CrossFit(tuple(of_folds), weights, raw)
+    values = _without_own_fold(held_out, folds, prior)
+    return average, scores, held_out_average, CrossFit(tuple(of_folds), weights, raw, values)
+
+
+def _calibrate(
+    held_out: Sequence[Sequence[np.ndarray]], prior: float
+) -> tuple[list[Calibration], np.ndarray, list[list[np.ndarray]]]:
+    """Return the calibration of each candidate, the weights, and the calibrated values."""
+    calibrations = [Calibration.fit(*values) for values in held_out]
+    calibrated = [
+        [calibrate(value) for value in values] for calibrate, values in zip(calibrations, held_out)
+    ]
+    weights = stack_weights(*(np.stack(parts) for parts in zip(*_cut(calibrated, prior))))
+    return calibrations, weights, calibrated
+
+
+def _cut(calibrated: Sequence[Sequence[np.ndarray]], prior: float) -> list[list[np.ndarray]]:
+    low, high = ratio_bounds(prior)
+    return [[np.clip(value, low, high) for value in values] for values in calibrated]
+
+
+def _without_own_fold(
+    held_out: Sequence[Sequence[np.ndarray]], folds: Sequence[Folds], prior: float
+) -> tuple[np.ndarray, ...]:
+    """Calibrate and average held-out values by what the rows of the other folds say."""
+    found = [np.empty((3, len(dealt.of_rows))) for dealt in folds]
+    places = [dealt.of_rows for dealt in folds]
+    for fold in range(folds[0].n_folds):
+        others = [
+            [value[of_rows != fold] for value, of_rows in zip(values, places)]
+            for values in held_out
+        ]
+        calibrations, weights, _ = _calibrate(others, prior)
+        own = [
+            sum(
+                weight * calibrate(values[part][of_rows == fold])
+                for weight, calibrate, values in zip(weights, calibrations, held_out)
+            )
+            for part, of_rows in enumerate(places)
+        ]
+        # The share of the fold's rows of U that are below it orders a row among all folds.
+        below = np.sort(own[1])
+        for target, of_rows, value in zip(found, places, own):
+            rank = np.searchsorted(below, value, "left") + np.searchsorted(below, value, "right")
+            target[:, of_rows == fold] = value, 0.5 * rank / len(below), np.full(len(value), fold)
+    return tuple(found)
 
 
 def _alone(library: str | None, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -27,6 +27,44 @@
     return { ...sums, alpha, threshold, probabilities, cost };
   }
 
+  /* ---- How far the errors may lie from what is expected ---- */
+
+  // The share of held-out rows above a threshold, with half a row at either end, and its variance.
+  function shareAbove({ n: rows, posteriors: values }, threshold) {
+    let [low, high] = [0, values.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (values[middle] > threshold) high = middle;
+      else low = middle + 1;
+    }
+    const share = ((rows * (values.length - low)) / values.length + 0.5) / (rows + 1);
+    return { share, variance: (share * (1 - share)) / (rows + 1) };
+  }
+  // The 2.5 % and 97.5 % points of a gamma distribution (Wilson and Hilferty).
+  function quantile(mean, variance, z) {
+    if (!(mean > 0 && variance > 0)) return Math.max(mean, 0);
+    const shape = (mean * mean) / variance;
+    return mean * Math.max(1 - 1 / (9 * shape) + z / (3 * Math.sqrt(shape)), 0) ** 3;
+  }
+  // From the rate of errors that held-out rows show to the sum of the cases' probabilities.
+  function band(sum, rate, variance, among) {
+    const shown = among * rate;
+    const spread = (mean) => mean + among * among * variance;
+    const [low, high] = [Math.min(sum, shown), Math.max(sum, shown)];
+    return [Math.floor(quantile(low, spread(low), -1.96)), Math.ceil(quantile(high, spread(high), 1.96))];
+  }
+  function bands({ falseAlarms, misses, threshold }, { testPrior }) {
+    if (!data.heldOut) return null;
+    const [ofP, ofU] = data.heldOut.map((rows) => shareAbove(rows, threshold));
+    const rest = 1 - data.prior;
+    const falseRate = Math.min(Math.max((ofU.share - data.prior * ofP.share) / rest, 0), 1);
+    const falseVariance = (ofU.variance + data.prior * data.prior * ofP.variance) / (rest * rest);
+    return {
+      falseAlarms: band(falseAlarms, falseRate, falseVariance, n * (1 - testPrior)),
+      misses: band(misses, 1 - ofP.share, ofP.variance, n * testPrior),
+    };
+  }
+
   /* ---- Numbers as people read them ---- */
 
   const format = (value, options) => new Intl.NumberFormat("en-GB", options).format(value);
@@ -109,6 +147,19 @@
     for (const name of Object.keys(kinds)) place(name);
     show();
   });
+
+  if (data.estimate) {
+    const [share, low, high] = data.estimate;
+    const button = byId("estimated");
+    button.hidden = false;
+    button.textContent = `Set to the share estimated from these cases: ${percent(share)} (${percent(low)} to ${percent(high)})`;
+    button.addEventListener("click", () => {
+      state.testPrior = share;
+      place("testPrior");
+      show();
+    });
+  }
+  byId("about-band").hidden = !data.heldOut;
 
   /* ---- The histogram ---- */
 
@@ -238,6 +289,15 @@
     set("misses-note", `${rough(per1000(misses))} per 1,000 cases`, per1000(misses));
     set("cost", money(result.cost), result.cost);
     set("cost-note", `${money(per1000(result.cost))} per 1,000 cases`, per1000(result.cost));
+    const likely = bands(result, state);
+    if (likely) {
+      for (const [name, ends] of [["false-alarms", likely.falseAlarms], ["misses", likely.misses]]) {
+        set(`${name}-band`, `likely ${whole(ends[0])} to ${whole(ends[1])}`, ends);
+      }
+      const reach = (end) => Math.hypot(state.falseAlarm * (likely.falseAlarms[end] - falseAlarms), state.miss * (likely.misses[end] - misses));
+      const ends = [Math.max(result.cost - reach(0), 0), result.cost + reach(1)];
+      set("cost-band", `likely ${rough(ends[0])} to ${money(ends[1])}`, ends);
+    }
     set("constants", `To flag no case would cost ${money(state.miss * positives)}, to flag all of them ${money(state.falseAlarm * (n - positives))}.`);
     const mean = positives / n;
     const odd = Math.abs(mean - state.testPrior) > Math.max(0.05, 0.25 * Math.min(state.testPrior, 1 - state.testPrior));
