@@ -206,7 +206,8 @@ class RatioRisk(TwoSampleRisk):
     (Nakajima & Sugiyama, 2023), with f(w) = ½w² and f*(w) = wf′(w) − f(w) = ½w². Because
     p_u = πp_p + (1 − π)p_n ≥ c·p_p where 0 ≤ c ≤ π, the part in brackets estimates
     ∫½w²(p_u − c·p_p)dx, which is not negative. A flexible model makes it so by large values on
-    the very rows of P; there the corrections of this module take effect (Kato & Teshima, 2021).
+    the very rows of P; there the corrections of this module take effect (Kato & Teshima, *ICML*
+    2021: Non-negative Bregman divergence minimization for deep direct density ratio estimation).
     What remains, ½cw² − w, is bounded from below by −1/(2c), which J of a sample is not. With
     c = 0 the part is a mean of squares, and nothing is corrected.
 

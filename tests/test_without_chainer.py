@@ -72,7 +72,7 @@ NEED_IT = {
 }
 REFUSED = {
     "from pu_shift.cli import main; sys.exit(main(['reproduce', '1']))": "this script",
-    "from pu_shift.cli import main; sys.exit(main(['fit', 'no.csv', '--label', 's', "
+    "from pu_shift.cli import main; sys.exit(main(['fit', 'data.csv', '--label', 's', "
     "'--method', 'risk', '--out', 'never.npz']))": "--method risk",
     **{
         f"""

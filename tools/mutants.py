@@ -96,8 +96,8 @@ MUTANTS = (
         (
             ("rest = xp.sum(sums, axis=1, keepdims=True) - sums", "rest = 0.0 * sums"),
             (
-                "return rest / (folds.n - inside)",
-                "return rest + xp.sum(sums, axis=1, keepdims=True) / folds.n",
+                "return rest / (len(folds.of_rows) - inside)",
+                "return rest + xp.sum(sums, axis=1, keepdims=True) / len(folds.of_rows)",
             ),
         ),
     ),

@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "experiments"), str(ROOT)]
 
 from robustness import TEST_PRIOR
 
+from pu_shift import __version__
 from pu_shift.paper.compare import headline, load_paper_table
 from pu_shift.paper.protocol import Protocol
 from pu_shift.paper.reference import chance_bounds
@@ -47,6 +48,8 @@ FILLED = (
 )
 # Our models count as better than the printed ones from this mean difference on.
 BETTER = 2.0
+# Packages that are compared by what they can do.
+PEERS = ("pulearn", "pu-toolbox")
 # Wrong test priors that the guide shows.
 WRONG = (0.3, 0.4, 0.6, 0.7)
 
@@ -358,6 +361,13 @@ def practice_block(name: str = "practice") -> str:
     return practice.render(practice.read(ROOT / "benchmarks" / f"{name}.json")).strip()
 
 
+def compared_block() -> str:
+    """Return the versions of the packages that are compared."""
+    pins = (ROOT / "requirements" / "bench.txt").read_text(encoding="utf-8")
+    peers = [f"{name} {re.search(f'^{name}==(.+)$', pins, re.M)[1]}" for name in PEERS]
+    return f"The versions are pu-shift {__version__}, {' and '.join(peers)}."
+
+
 def priors_block(name: str) -> str:
     """Return one of the tables of how well priors are estimated."""
     results = json.loads((ROOT / "benchmarks" / "priors.json").read_text(encoding="utf-8"))
@@ -487,6 +497,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "networks": networks_block,
     "network_means": network_means_block,
     "short_list": short_list_block,
+    "compared": compared_block,
     "priors": lambda: priors_block("prior"),
     "test_priors": lambda: priors_block("test_prior"),
     "calibration": lambda: priors_block("calibration"),

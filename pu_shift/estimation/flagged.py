@@ -8,7 +8,8 @@ its error,
 .. math:: \varepsilon = \sqrt{\frac{4\log(e n_\mathrm{p}/2)}{n_\mathrm{p}}}
           + \sqrt{\frac{\log(2 n_\mathrm{p})}{2 n_\mathrm{p}}},
 
-that holds for all c at once with probability 1 − 1/n_p.
+that holds for all c at once with probability 1 − 1/n_p (*Machine Learning*, 2023,
+arXiv:2107.05045).
 """
 
 from __future__ import annotations

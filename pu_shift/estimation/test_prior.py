@@ -87,10 +87,11 @@ def estimate_test_prior(
     which is concave in π′: its maximum is the point where their EM algorithm ends. The interval
     is that of the likelihood ratio, and takes the posteriors to be right.
 
-    ``'kernel'`` compares mean embeddings (Mielniczuk, Rejchel & Teisseyre, 2025), without the
-    classifier: see :func:`pu_shift.estimation.mean_embedding.embedding_shift`. ``'drpu'`` takes
-    the smallest ratio of flagged test rows to flagged positives (Nakajima & Sugiyama, 2023), and
-    needs no π: see :func:`pu_shift.estimation.flagged.flagged_prior`. It errs upwards where
+    ``'kernel'`` compares mean embeddings, without the classifier (Mielniczuk, Rejchel &
+    Teisseyre, 2025, arXiv:2502.21194): see
+    :func:`pu_shift.estimation.mean_embedding.embedding_shift`. ``'drpu'`` takes the smallest
+    ratio of flagged test rows to flagged positives (Nakajima & Sugiyama, 2023, arXiv:2107.05045),
+    and needs no π: see :func:`pu_shift.estimation.flagged.flagged_prior`. It errs upwards where
     classes overlap. The intervals of both are those of a bootstrap.
 
     Parameters
@@ -159,7 +160,10 @@ class _Task:
     def rows(self, method: str) -> tuple[Any, Any]:
         """Return the rows of P and U, which must be given."""
         if self.samples is None:
-            raise ValueError(f"samples must be given as (X_p, X_u) for method={method!r}")
+            raise ValueError(
+                f"samples must be given as (X_p, X_u) for method={method!r}: a classifier "
+                "keeps no rows, and one from a model file no held-out ratios"
+            )
         return self.samples
 
 

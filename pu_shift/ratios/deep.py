@@ -28,8 +28,9 @@ from pu_shift.risks import RatioRisk
 from pu_shift.training import train
 
 OUTPUTS = ("softplus", None)
-# Part of π that c is by default. At c = π the corrected part estimates (1 − π) E_n[½w²], which is
-# nearly 0 where the classes lie apart, so that its noise would halt the training every other step.
+# Part of π that c is by default. At c = π, the bound, the corrected part estimates
+# (1 − π)E_n[½w²], which is nearly 0 where the classes lie apart: its noise then halts the training
+# every other step. No part of π was best at every π.
 SHARE_OF_PRIOR = 0.75
 
 
@@ -40,8 +41,9 @@ class DeepRatio(DensityRatio, BaseEstimator):
               \qquad w(x) = \log(1 + e^{g(x)}) \ge 0
 
     That is DRPU (Nakajima & Sugiyama, *Machine Learning*, 2023, arXiv:2107.05045), with the
-    correction of Kato & Teshima (2021): see :class:`pu_shift.risks.RatioRisk`. Training knows no
-    test prior and no cost, so that one network serves all of them.
+    correction of Kato & Teshima (ICML 2021, arXiv:2006.06979): see
+    :class:`pu_shift.risks.RatioRisk`. Training knows no test prior and no cost, so that one
+    network serves all of them.
 
     Parameters
     ----------
@@ -49,9 +51,13 @@ class DeepRatio(DensityRatio, BaseEstimator):
         A Chainer link that maps rows to one score g each, such as :class:`pu_shift.MLP`. A copy of
         it is trained, on features as they are.
     share
-        c of the correction, 0 ≤ c ≤ π. ``None`` is ¾ of the π that a classifier is told or
-        estimates, and 0 without a classifier; with 0 nothing is corrected, and a network of many
-        weights over-fits.
+        c of the correction, the multiple of p_nu that p_de is known to exceed. The paper's bound
+        is one over the largest ratio: 0 ≤ c ≤ π, since p_p/p_u ≤ 1/π. In the code of DRPU's
+        authors c is 0 unless it is set, and within 0.025 of π in their settings for images.
+        ``None`` is ¾π, with π as a classifier is told or estimates it, and 0 without a
+        classifier. It is a compromise, seen on one draw of MNIST with 500 positives: c = 0
+        over-fitted at π = 0.3, and c = π ranked rows worse than c = ½π at π = 0.7. Give
+        ``share=prior`` for the bound itself.
     output
         ``'softplus'`` as above; ``None`` takes w = g of a link whose scores are never negative.
     lam, n_steps, n_batches, learning_rate
