@@ -40,10 +40,16 @@ print(f"missed: {missed}, false alarms: {false_alarms}; they cost {cost}")
 # %%
 # What to expect, from the probabilities alone. That needs no true class.
 
-expected = condition.expected_cost(
-    classifier.predict_proba(rows)[:, 1], false_positive=20, false_negative=500
-)
-print(f"expected cost per 1,000 cases: {expected:.0f}")
+p = classifier.predict_proba(rows)[:, 1]
+expected = condition.expected_cost(p, false_positive=20, false_negative=500)
+spread = np.sqrt((np.where(flagged, 20, 500) ** 2 * p * (1 - p)).sum())
+print(f"expected cost per 1,000 cases: {expected:.0f}, standard deviation {spread:.0f}")
+
+# %%
+# The two costs answer two questions. The first is what happened to these 1,000 cases, which only
+# their true classes tell. The second is what such cases cost on average if the probabilities are
+# right; a few missed cases more or fewer make the standard deviation. A difference of several of
+# it would say that the probabilities are wrong.
 
 # %%
 # The same over all shares of positives. The dashed curve is a classifier whose threshold was left
