@@ -14,7 +14,8 @@ environment check is replaced by one that does nothing, and ``numpy.sctypes`` ex
 duration of the import and is afterwards seen by ``as_strided`` alone. No removed NumPy alias
 stays behind.
 
-Import Chainer through here, and before anything else imports it::
+``import pu_shift`` lets later imports of Chainer pass through here; Chainer itself is imported
+when something first needs it::
 
     from pu_shift._chainer import chainer
 
@@ -29,7 +30,10 @@ import importlib
 import sys
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -114,32 +118,61 @@ class _NoChainer:
 
 def require_chainer(what: str) -> None:
     """Raise the one-line error about what cannot be done, if Chainer is not installed."""
-    if isinstance(chainer, _NoChainer):
+    if isinstance(_import_chainer(), _NoChainer):
         raise ChainerMissingError(what)
 
 
-def _import_chainer() -> Any:
-    if sys.modules.get("chainer") is not None:
-        return sys.modules["chainer"]
+class _ChainerFinder(MetaPathFinder):
+    """Finds Chainer as usual, and lets it be executed by ``_execute``."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != "chainer":
+            return None
+        found = PathFinder.find_spec(fullname, path, target)
+        if found is not None and found.loader is not None:
+            execute = found.loader.exec_module
+            vars(found.loader)["exec_module"] = partial(_execute, execute)
+        return found
+
+
+def _execute(execute: Callable[[types.ModuleType], None], module: types.ModuleType) -> None:
+    """Execute Chainer among stand-ins for what is gone."""
     check = types.ModuleType("chainer._environment_check")
     vars(check)["check"] = lambda: None
     with old_sources(), stand_in(check.__name__, check):
         # CuPy warns of libraries that are not needed here, and from 14 on has no cuDNN.
         warnings.filterwarnings("ignore", category=UserWarning, module="cupy")
         warnings.filterwarnings("ignore", "cuDNN is not enabled", UserWarning)
-        try:
-            module = importlib.import_module("chainer")
-        except ModuleNotFoundError as error:
-            if error.name != "chainer":  # it is there, and something that it needs is not
-                raise
-            return _NoChainer()
+        execute(module)
     as_strided = importlib.import_module("chainer.functions.array.as_strided")
     if not hasattr(numpy, "sctypes"):
         vars(as_strided)["np"] = _NumPyWithSctypes()
-    return module
+
+
+def mend_imports() -> None:
+    """Let Chainer be imported from now on."""
+    if not any(isinstance(finder, _ChainerFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _ChainerFinder())
+
+
+@cache
+def _import_chainer() -> Any:
+    mend_imports()
+    try:
+        return importlib.import_module("chainer")
+    except ModuleNotFoundError as error:
+        if error.name != "chainer":  # it is there, and something that it needs is not
+            raise
+        return _NoChainer()
 
 
 if TYPE_CHECKING:
-    import chainer
+    import chainer  # noqa: F401  (given by __getattr__)
 else:
-    chainer = _import_chainer()
+
+    def __getattr__(name: str) -> Any:
+        if name == "chainer":
+            return _import_chainer()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

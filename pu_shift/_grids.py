@@ -22,6 +22,10 @@ RISK_LAMS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SHUFFLED_ROWS = 65_536
 
 
+class GridEdgeWarning(UserWarning):
+    """The best candidate lies on the edge of its grid: a wider grid may do better."""
+
+
 @dataclass(frozen=True, eq=False)
 class Folds:
     """The random fold, 0 … n_folds − 1, of each row; their sizes differ by at most one."""

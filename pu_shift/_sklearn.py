@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pu_shift._checks import check_scales
+
+if TYPE_CHECKING:
+    from sklearn.preprocessing import StandardScaler
 
 
 def fit_scaler(*samples: Any) -> StandardScaler:
     """Return a ``StandardScaler`` fitted to the rows of all samples; it ignores missing values."""
+    from sklearn.preprocessing import StandardScaler
+
     X = np.concatenate(samples)
     check_scales(np.fmin.reduce(X), np.fmax.reduce(X))
     return StandardScaler().fit(X)
@@ -20,6 +23,8 @@ def fit_scaler(*samples: Any) -> StandardScaler:
 
 def restore_scaler(mean: np.ndarray, scale: np.ndarray, n_rows: int | None = None) -> Any:
     """Return a fitted ``StandardScaler`` of known mean and standard deviation."""
+    from sklearn.preprocessing import StandardScaler
+
     scaler = StandardScaler()
     scaler.mean_, scaler.scale_, scaler.var_ = mean, scale, scale**2
     scaler.n_features_in_ = len(mean)
@@ -28,16 +33,22 @@ def restore_scaler(mean: np.ndarray, scale: np.ndarray, n_rows: int | None = Non
     return scaler
 
 
+def _is_pipeline(estimator: Any) -> bool:
+    from sklearn.pipeline import Pipeline
+
+    return isinstance(estimator, Pipeline)
+
+
 def split_steps(estimator: Any) -> tuple[Any, Any]:
     """Return the transformers of a pipeline (``None`` without any) and its last step."""
-    if not isinstance(estimator, Pipeline):
+    if not _is_pipeline(estimator):
         return None, estimator
     return (estimator[:-1] if len(estimator) > 1 else None), estimator[-1]
 
 
 def split_first(estimator: Any) -> tuple[Any, Any]:
     """Return the first step of a pipeline and the rest; of another estimator itself and None."""
-    if not isinstance(estimator, Pipeline):
+    if not _is_pipeline(estimator):
         return estimator, None
     rest = estimator[1:]
     return estimator[0], (rest[0] if len(rest) == 1 else rest)

@@ -158,6 +158,7 @@ def train(
     --------
     >>> from pu_shift.models import LinearModel
     >>> from pu_shift.priors import Condition
+    >>> from pu_shift.risks import Risk
     >>> rng = np.random.default_rng(0)
     >>> X_p = rng.normal(1.0, 1.0, (50, 2)).astype(np.float32)
     >>> X_u = rng.normal(0.0, 1.0, (200, 2)).astype(np.float32)

@@ -127,3 +127,15 @@ def test_a_user_does_not_load_what_only_the_paper_needs():
     code += f"{run}\nprint(sorted({heavy} & (set(sys.modules) - before)))"
     done = python("-c", code)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_importing_the_package_takes_no_time_and_gives_every_public_name():
+    code = """
+import sys, pu_shift
+assert not {"sklearn", "scipy", "pandas", "chainer"} & set(sys.modules)
+assert set(pu_shift.__all__) == {*pu_shift._MODULES, "__version__"} <= set(dir(pu_shift))
+print(all(callable(getattr(pu_shift, name)) for name in pu_shift._MODULES))
+assert pu_shift.losses.__name__ == "pu_shift.losses" and not hasattr(pu_shift, "nothing")
+"""
+    done = python("-c", code)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

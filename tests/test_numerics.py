@@ -213,6 +213,7 @@ class TestPriors:
         np.testing.assert_allclose(shift_posterior(there, test_prior, prior), q, rtol=1e-6)
 
     @pytest.mark.parametrize("prior", EXTREME_PRIORS)
+    @pytest.mark.filterwarnings("ignore::pu_shift.estimation.class_prior.PriorWarning")
     @pytest.mark.parametrize("basis", ["linear", "gaussian"])
     def test_training_at_extreme_priors_gives_numbers(self, prior, basis):
         X_p, X_u = samples()
@@ -294,7 +295,7 @@ LINEAR = {
     "ULSIF": lambda *rows: ULSIF(*rows, basis="linear"),
     "ratio": lambda *rows: DensityRatioClassifier(0.4, basis="linear").fit_pu(*rows),
     "risk": lambda *rows: RiskMinimizationClassifier(
-        0.4, scaling=None, n_steps=20, safe=False
+        0.4, basis="linear", scaling=None, n_steps=20, safe=False
     ).fit_pu(*rows),
 }
 

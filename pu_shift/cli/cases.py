@@ -8,21 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pu_shift._checks import distinct, shown
 from pu_shift._sklearn import last_step, split_first
-from pu_shift.cli.common import CommandError, add_data, add_format, share, stage
-from pu_shift.estimation.test_prior import estimate_from_sums
-from pu_shift.estimators import DensityRatioClassifier
+from pu_shift.cli.common import CommandError, add_data, add_format, check_inputs, share, stage
 from pu_shift.files.columns import split_names
-from pu_shift.files.models import load_model
 from pu_shift.files.parquet import ParquetTable, is_parquet
 from pu_shift.files.predictions import sums_of_rows
-from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import Block, column_names, read_blocks
+
+if TYPE_CHECKING:
+    from pu_shift.files.preparation import TablePreparation
 
 # A warning says so if more of a column's values are new.
 WARN_SHARE = 0.05
@@ -94,6 +93,10 @@ class OpenedModel:
 
 def open_model(options: argparse.Namespace, also: Sequence[str] = ()) -> OpenedModel:
     """Open a model and the rows of a file, of which columns are kept, and others ``also``."""
+    check_inputs([options.model, options.data])
+    from pu_shift.files.models import load_model
+    from pu_shift.files.preparation import TablePreparation
+
     estimator = load_model(options.model)
     first, rest = split_first(estimator)
     # The reader finds the columns by these names; scikit-learn would miss them in its rows.
@@ -123,12 +126,19 @@ def open_model(options: argparse.Namespace, also: Sequence[str] = ()) -> OpenedM
     return OpenedModel(estimator, classifier, read, columns)
 
 
+def takes_any_condition(classifier: Any) -> bool:
+    """Whether a classifier is of ``--method ratio``."""
+    from pu_shift.estimators import DensityRatioClassifier
+
+    return isinstance(classifier, DensityRatioClassifier)
+
+
 def change_condition(path: str, classifier: Any, changes: dict[str, float | None]) -> None:
     """Change the condition, if the classifier takes another one."""
     wanted = {name: value for name, value in changes.items() if value is not None}
     before = classifier.condition
     classifier.set_params(**wanted)
-    if classifier.condition == before or isinstance(classifier, DensityRatioClassifier):
+    if classifier.condition == before or takes_any_condition(classifier):
         return
     raise CommandError(
         f"{path} is of --method risk and holds for test prior {before.test_prior:.3g} and alpha "
@@ -143,11 +153,13 @@ def _of_prepared(function: Callable[[np.ndarray], Any], prepared: tuple[Any, Any
 
 def find_test_prior(options: argparse.Namespace, model: OpenedModel) -> float | None:
     """Return the test prior that is given or, if asked for, found in a first look at the rows."""
+    from pu_shift.estimation.test_prior import estimate_from_sums
+
     classifier = model.classifier
     wanted = classifier.test_prior if options.test_prior is None else options.test_prior
     if wanted != "estimate":
         return options.test_prior
-    if not isinstance(classifier, DensityRatioClassifier):
+    if not takes_any_condition(classifier):
         raise CommandError(
             f"--test-prior: {options.model} is of --method risk and holds for one test prior alone"
         )

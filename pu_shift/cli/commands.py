@@ -1,4 +1,8 @@
-"""The commands of ``pu-shift``, and how they are run."""
+"""The commands of ``pu-shift``, and how they are run.
+
+The help and a line about wrong arguments come at once: what takes long to import is imported by
+the functions that use it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any, NoReturn
 
 from pu_shift._chainer import ChainerMissingError
 from pu_shift._checks import ArgumentError, one_line
+from pu_shift._grids import GridEdgeWarning
 from pu_shift._version import __version__
 from pu_shift.bigdata import ClusterError
 from pu_shift.cli import (
@@ -24,7 +29,6 @@ from pu_shift.cli import (
 )
 from pu_shift.device import DeviceError
 from pu_shift.files.pipes import forget_pipes
-from pu_shift.ratios.base import GridEdgeWarning
 
 DESCRIPTION = """\
 Learn a classifier from positive and unlabelled rows, and use it where the share

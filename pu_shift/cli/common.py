@@ -109,6 +109,13 @@ def progress_bar(what: str, options: argparse.Namespace) -> tqdm:
     return tqdm(unit=unit, unit_scale=True, disable=None, desc=what)
 
 
+def check_inputs(paths: Sequence[str]) -> None:
+    """Refuse files that do not exist, before the work."""
+    for path in paths:
+        if path != "-" and not os.path.exists(path):
+            raise CommandError(f"no such file: {path!r}")
+
+
 def check_out(out: str, inputs: Sequence[str], folder: bool = False) -> None:
     """Refuse an output that cannot be written, before the work, or that is an input."""
     if folder and os.path.lexists(out):
@@ -120,9 +127,8 @@ def check_out(out: str, inputs: Sequence[str], folder: bool = False) -> None:
         raise CommandError(f"--out must be a file, {out} is a folder")
     if not os.access(out if os.path.exists(out) else parent, os.W_OK):
         raise CommandError(f"--out: {out} cannot be written")
+    check_inputs(inputs)
     for path in inputs:
-        if path != "-" and not os.path.exists(path):
-            raise CommandError(f"no such file: {path!r}")
         if os.path.exists(out) and os.path.exists(path) and os.path.samefile(out, path):
             raise CommandError(f"--out must be another file than {path}, which is read")
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from pu_shift.cli.common import CommandError
-from pu_shift.estimators.costs import alpha_of_costs
 from pu_shift.files.predictions import texts
 from pu_shift.files.tables import Block
 
@@ -61,12 +60,18 @@ class Costs:
         for option, cost in zip(OPTIONS, self.both):
             if isinstance(cost, float) and not 0.0 < cost < np.inf:
                 raise CommandError(f"{option} must be a number > 0 or a column, got {cost:g}")
-        return None if self.columns else alpha_of_costs(None, *self.both)
+        if self.columns or None in self.both:
+            return None
+        from pu_shift.estimators.costs import alpha_of_costs
+
+        return alpha_of_costs(None, *self.both)
 
     def __call__(self, block: Block) -> tuple[tuple[Any, ...], Any]:
         """Return what a block keeps for the output, and the penalty of each of its cases."""
         if not self.columns:
             return block.kept, None
+        from pu_shift.estimators.costs import alpha_of_costs
+
         n_kept = len(block.kept) - len(self.columns)
         cells = iter(block.kept[n_kept:])
         values = [

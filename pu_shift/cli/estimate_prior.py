@@ -6,7 +6,6 @@ import argparse
 
 from pu_shift.cli.common import add_seed, cluster_of, share
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
-from pu_shift.estimation.class_prior import PRIOR_METHODS
 
 TEXTS = {
     "help": "estimate the share of positives among unlabelled rows",
@@ -19,6 +18,8 @@ TEXTS = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    from pu_shift.estimation.class_prior import PRIOR_METHODS
+
     add_files(parser)
     parser.add_argument(
         "--method", choices=PRIOR_METHODS, default="auto", help="estimator (default: auto)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,23 +17,16 @@ from pu_shift.cli.common import (
     add_data,
     add_format,
     add_seed,
+    check_inputs,
     check_out,
     progress_bar,
     share,
 )
-from pu_shift.estimators.base import same_rows
-from pu_shift.evaluation.evaluator import (
-    Evaluation,
-    cross_fitted,
-    evaluation_of,
-    judged_condition,
-    rows_of_fit,
-    scored,
-)
-from pu_shift.evaluation.metrics import ScoredRows
 from pu_shift.files.columns import label_test
-from pu_shift.files.models import load_model
 from pu_shift.files.predictions import texts
+
+if TYPE_CHECKING:
+    from pu_shift.evaluation.evaluator import Evaluation
 
 TEXTS = {
     "help": "say how good a model is, with intervals, from rows without negatives",
@@ -95,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
             "data must be one file with --label or --truth, two files, positives and unlabelled "
             "rows, without, or no file"
         )
+    check_inputs([options.model, *options.data])
     for out in filter(None, (options.out, options.plot)):
         check_out(out, [options.model, *options.data])
     found = _of_files(options, column) if options.data else _of_the_fit(options)
@@ -111,6 +105,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _of_the_fit(options: argparse.Namespace) -> Evaluation:
     """Judge the model by what its file keeps of the rows of the fit."""
+    from pu_shift.evaluation.evaluator import cross_fitted, evaluation_of, judged_condition
+    from pu_shift.files.models import load_model
+
     classifier, given = last_step(load_model(options.model)), _given(options)
     rows, source = cross_fitted(classifier, judged_condition(classifier, *given))
     seed = np.random.SeedSequence(options.seed)
@@ -123,6 +120,15 @@ def _given(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def _of_files(options: argparse.Namespace, column: str | None) -> Evaluation:
     """Score the rows of the files as they are read; a few numbers of each are kept."""
+    from pu_shift.estimators.base import same_rows
+    from pu_shift.evaluation.evaluator import (
+        evaluation_of,
+        judged_condition,
+        rows_of_fit,
+        scored,
+    )
+    from pu_shift.evaluation.metrics import ScoredRows
+
     given, labels = _given(options), []
     parts: list[tuple[Any, ...]] = []
     for path, kind in zip(options.data, ("positive", "unlabelled")):

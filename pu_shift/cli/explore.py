@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from pu_shift._files import replacing
-from pu_shift.cli.cases import add_model, change_condition, find_test_prior, open_model
-from pu_shift.cli.common import CommandError, check_out, progress_bar
-from pu_shift.estimation.test_prior import estimate_from_sums
-from pu_shift.estimators import DensityRatioClassifier
-from pu_shift.explorer import (
-    MAX_CASES,
-    explorer_page,
-    held_out_posteriors,
-    training_posterior,
+from pu_shift.cli.cases import (
+    add_model,
+    change_condition,
+    find_test_prior,
+    open_model,
+    takes_any_condition,
 )
+from pu_shift.cli.common import CommandError, check_out, progress_bar
 from pu_shift.files.predictions import sums_of_rows, texts
 
 TEXTS = {
@@ -27,8 +25,7 @@ TEXTS = {
     "and download the list.",
     "epilog": "example:\n  pu-shift explore model.npz cases.csv --keep id --false-alarm 20 "
     "--miss 500 --unit EUR\n\nThe page needs no network and no other file. It holds the "
-    "columns that you --keep and one\nnumber per case, of at most "
-    f"{MAX_CASES:,} cases. The model must be of --method ratio.",
+    "columns that you --keep and one\nnumber per case. The model must be of --method ratio.",
 }
 
 
@@ -54,8 +51,15 @@ def run(options: argparse.Namespace) -> int:
     if (options.false_alarm is None) != (options.miss is None):
         raise CommandError("--false-alarm and --miss must be given together")
     model = open_model(options)
+    from pu_shift.explorer import (
+        MAX_CASES,
+        explorer_page,
+        held_out_posteriors,
+        training_posterior,
+    )
+
     estimator, classifier = model.estimator, model.classifier
-    if not isinstance(classifier, DensityRatioClassifier):
+    if not takes_any_condition(classifier):
         raise CommandError(
             f"{options.model} is of --method risk and holds for one prior and cost alone: to "
             "explore others, fit with --method ratio"
@@ -96,8 +100,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _estimated_share(classifier: DensityRatioClassifier, sums: np.ndarray) -> Any:
+def _estimated_share(classifier: Any, sums: np.ndarray) -> Any:
     """Return the share of positives among the cases, and its interval, or ``None``."""
+    from pu_shift.estimation.test_prior import estimate_from_sums
+
     try:
         found = estimate_from_sums(classifier, sums)
     except ValueError:  # too few cases, or a model that tells nothing apart

@@ -7,19 +7,13 @@ import shlex
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pu_shift._chainer import require_chainer
 from pu_shift._sklearn import restore_scaler
 from pu_shift.cli.common import CommandError, add_seed, check_out, cluster_of, share, stage
 from pu_shift.cli.samples import FILES, add_files, estimated_prior, read_samples
-from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
-from pu_shift.evaluation.evaluator import cross_fitted, evaluation_of
-from pu_shift.files.models import save_model
 from pu_shift.losses import surrogates
 from pu_shift.priors import Condition
-from pu_shift.ratios.standardized import mean_and_scale
 
 TEXTS = {
     "help": "learn a classifier from a CSV file or Parquet",
@@ -68,14 +62,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit a classifier and save it."""
-    check_out(options.out, options.data)
     if options.method == "ratio" and (options.loss is not None or options.non_negative):
         name = "loss" if options.loss is not None else "non-negative"
         raise CommandError(f"--{name} needs --method risk, the method is ratio")
     if options.method == "risk":
         require_chainer("--method risk")
+    check_out(options.out, options.data)
     # A bad test prior or alpha fails before the work.
     Condition(options.prior or 0.5, options.test_prior, options.alpha)
+    from sklearn.pipeline import Pipeline
+
+    from pu_shift.files.models import save_model
+
     with cluster_of(options):
         names, X_p, X_u, preparation = read_samples(options)
         prior, how, interval = options.prior, "given", None
@@ -112,6 +110,8 @@ def _print_summary(command: str, options: argparse.Namespace, classifier: Any) -
     if options.method == "risk":
         print(f"rows that it has not seen say how good it is: '{command} held_out.csv --label y'")
         return
+    from pu_shift.evaluation.evaluator import cross_fitted, evaluation_of
+
     rows, source = cross_fitted(classifier, classifier.condition)
     found = evaluation_of(classifier, rows, source, seed=np.random.SeedSequence(options.seed))
     print(f"how good it is there, with 95% intervals (more: '{command}'):")
@@ -122,6 +122,8 @@ def _print_summary(command: str, options: argparse.Namespace, classifier: Any) -
 
 
 def _new_classifier(options: argparse.Namespace, prior: float) -> Any:
+    from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
+
     shared = {
         "prior": prior,
         "test_prior": options.test_prior,
@@ -141,11 +143,13 @@ def _new_classifier(options: argparse.Namespace, prior: float) -> Any:
     )
 
 
-def _fitted_scaler(X_p: Any, X_u: Any) -> StandardScaler:
+def _fitted_scaler(X_p: Any, X_u: Any) -> Any:
     """Return a scaler that was fitted to both samples."""
+    from pu_shift.ratios.standardized import mean_and_scale
+
     mean, scale = mean_and_scale(X_p, X_u)
     return restore_scaler(mean, scale, len(X_p) + len(X_u))
 
 
-def _scaled(scaler: StandardScaler | None, X: Any) -> Any:
+def _scaled(scaler: Any, X: Any) -> Any:
     return X if scaler is None else scaler.transform(X)

@@ -10,10 +10,8 @@ import numpy as np
 
 from pu_shift._files import replacing
 from pu_shift._sklearn import split_steps
-from pu_shift.cli.cases import add_model, change_condition, open_model
+from pu_shift.cli.cases import add_model, change_condition, open_model, takes_any_condition
 from pu_shift.cli.common import CommandError, check_out, progress_bar
-from pu_shift.estimators import DensityRatioClassifier
-from pu_shift.evaluation.monitor import monitor_ratios
 from pu_shift.files.predictions import texts
 
 TEXTS = {
@@ -42,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
             check_out(path, [options.model, options.data])
     model = open_model(options, [options.by])
     classifier = model.classifier
-    if not isinstance(classifier, DensityRatioClassifier):
+    if not takes_any_condition(classifier):
         raise CommandError(f"{options.model} is of --method risk and cannot tell another prior")
     change_condition(options.model, classifier, {"test_prior": options.test_prior})
     before, _ = split_steps(model.estimator)
@@ -55,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
             for group in np.unique(groups):
                 parts.setdefault(str(group), []).append(ratio[groups == group])
             bar.update(block.position - bar.n)
+    from pu_shift.evaluation.monitor import monitor_ratios
+
     found = monitor_ratios(classifier, {g: np.concatenate(parts[g]) for g in sorted(parts)}, {})
     frame = found.to_frame().rename(columns={"group": options.by})
     if options.out is None:

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from pu_shift._files import replacing, replacing_folder
-from pu_shift.cli.cases import OpenedModel, add_model, change_condition, find_test_prior, open_model
+from pu_shift.cli.cases import (
+    OpenedModel,
+    add_model,
+    change_condition,
+    find_test_prior,
+    open_model,
+    takes_any_condition,
+)
 from pu_shift.cli.common import (
     CommandError,
     add_cluster,
@@ -20,7 +27,6 @@ from pu_shift.cli.common import (
     stage,
 )
 from pu_shift.cli.costs import Costs, add_costs
-from pu_shift.estimators import DensityRatioClassifier
 from pu_shift.files import parquet
 from pu_shift.files.predictions import CSVWriter, ParquetWriter, predict_rows, write_predictions
 
@@ -68,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--cluster takes costs as numbers, not as columns")
     with cluster_of(options) as client:
         model = open_model(options, costs.columns)
-        if costs.columns and not isinstance(model.classifier, DensityRatioClassifier):
+        if costs.columns and not takes_any_condition(model.classifier):
             raise CommandError(
                 f"{options.model} is of --method risk and was trained for one cost: for costs of "
                 "each case, fit with --method ratio"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,11 @@ from pu_shift.files.columns import (
     separator_hint,
     split_names,
 )
-from pu_shift.files.preparation import ColumnsError, TablePreparation
+from pu_shift.files.parquet import is_parquet
 from pu_shift.files.unpacking import reading
+
+if TYPE_CHECKING:
+    from pu_shift.files.preparation import TablePreparation
 
 FILES = """\
 files:
@@ -72,9 +75,6 @@ def add_files(parser: argparse.ArgumentParser) -> None:
 
 def read_samples(options: argparse.Namespace) -> Samples:
     """Read P and U, of Parquet at most a sample of each, and prepare them together."""
-    # Late: what reads Parquet is not needed for the help.
-    from pu_shift.files.parquet import is_parquet
-
     paths, label = options.data, options.label
     if (len(paths), label is None) not in ((1, False), (2, True)):
         raise CommandError(
@@ -90,6 +90,8 @@ def read_samples(options: argparse.Namespace) -> Samples:
         read = _parquet_frames if all(as_parquet) else _csv_frames
         frame_p, frame_u, decimal = read(options)
     import pandas as pd
+
+    from pu_shift.files.preparation import ColumnsError, TablePreparation
 
     names = list(frame_p.columns)
     both = pd.concat([frame_p, frame_u[names]], ignore_index=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,11 @@ from pu_shift._seeds import Seed
 from pu_shift.bigdata import cluster_errors, compute, in_memory, on_worker, partitions
 from pu_shift.files.cells import CellError, check_sizes
 from pu_shift.files.columns import check_drop, check_names, label_test, missing_column, split_names
-from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.tables import Block
 from pu_shift.files.unpacking import DataError, reading
+
+if TYPE_CHECKING:
+    from pu_shift.files.preparation import TablePreparation
 
 SUFFIXES = (".parquet", ".pq")
 # What the columns of a partition take, at most, unless a row group takes more.

@@ -9,7 +9,6 @@ from typing import IO, Any
 import numpy as np
 
 from pu_shift._sklearn import last_step, split_steps
-from pu_shift.estimation.test_prior import test_sums
 from pu_shift.files.parquet import pyarrow_or_refuse
 from pu_shift.files.tables import Block
 
@@ -92,6 +91,8 @@ def write_predictions(
 
 def sums_of_rows(estimator: Any, rows: np.ndarray) -> np.ndarray:
     """Sum over rows what an estimate of their prior needs to know of them."""
+    from pu_shift.estimation.test_prior import test_sums
+
     before, classifier = split_steps(estimator)
     return test_sums(classifier, rows if before is None else before.transform(rows))
 

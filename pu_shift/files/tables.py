@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain, dropwhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,10 @@ from pu_shift._checks import one_line, shown
 from pu_shift._labels import MISSING
 from pu_shift.files.columns import check_names, missing_column
 from pu_shift.files.pipes import opened, shown_path
-from pu_shift.files.preparation import TablePreparation
 from pu_shift.files.unpacking import DataError, decompressed, may_unpack, reading
+
+if TYPE_CHECKING:
+    from pu_shift.files.preparation import TablePreparation
 
 # Large enough that reading is fast, small beside what a process needs anyway.
 BLOCK_CELLS, BLOCK_BYTES = 655_360, 16 << 20

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from pu_shift._checks import one_of, positive, shown
-from pu_shift._grids import WIDTH_FACTORS, Folds, check_grid, random_folds
+from pu_shift._grids import WIDTH_FACTORS, Folds, GridEdgeWarning, check_grid, random_folds
 from pu_shift._seeds import Seed, child
 from pu_shift.device import array_namespace, beside, device_of, to_numpy
 from pu_shift.ratios.kernels import (
@@ -33,10 +33,6 @@ from pu_shift.ratios.kernels import (
 )
 
 State = dict[str, Any]
-
-
-class GridEdgeWarning(UserWarning):
-    """The best candidate lies on the edge of its grid: a wider grid may do better."""
 
 
 def default_centers(n: int) -> int:

@@ -13,8 +13,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pu_shift import DensityRatioClassifier
-from pu_shift.cli import cases, common, explore, main
+from pu_shift import DensityRatioClassifier, explorer
+from pu_shift.cli import common, main
+from pu_shift.files import models
 from pu_shift.files.models import load_model
 from pu_shift.files.preparation import TablePreparation
 from pu_shift.priors import Condition
@@ -163,7 +164,7 @@ def test_a_prediction_loads_the_model_once_and_evaluates_the_ratio_once(run, mon
 
         monkeypatch.setattr(owner, name, call)
 
-    counted(cases, "load_model")
+    counted(models, "load_model")
     counted(DensityRatioClassifier, "predict_ratio")
     assert run("predict ratio.npz filled.csv")[0] == 0
     assert calls == ["load_model", "predict_ratio"]
@@ -209,7 +210,7 @@ def test_the_page_begins_with_the_model_s_condition(files, run, monkeypatch, tmp
 
 
 def test_too_many_cases_for_a_page_are_refused(files, run, monkeypatch, tmp_path):
-    monkeypatch.setattr(explore, "MAX_CASES", 199)
+    monkeypatch.setattr(explorer, "MAX_CASES", 199)
     status, _, message = run(f"explore model.npz new.csv --out {tmp_path}/page.html")
     assert status == 2
     assert "error: data: new.csv has more than 199 cases, too many for a page" in message

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from pu_shift.cli import main
+from pu_shift.cli.commands import COMMANDS
 from tests import children
 from tests.children import python
 from tests.mixtures import mixture, pu_samples
@@ -290,20 +291,53 @@ def test_ctrl_c_is_never_told_as_a_bad_file(files, model, monkeypatch, capsys):
     assert capsys.readouterr().err.endswith("interrupted\n")
 
 
-def test_an_interrupt_during_imports_prints_no_traceback(tmp_path):
+@pytest.mark.parametrize(
+    ("imported", "arguments"),
+    [("numpy", ["--version"]), ("sklearn", ["estimate-prior", "--help"])],
+)
+def test_an_interrupt_during_imports_prints_no_traceback(tmp_path, imported, arguments):
     script = tmp_path / "pu-shift"  # as the one that pip installs
-    script.write_text("""
+    script.write_text(f"""
 import signal, sys
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == "sklearn":
+        if name == "{imported}":
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
 from pu_shift_start import main
 sys.exit(main())
 """)
-    done = python(script, "--version")
+    done = python(script, *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+QUICK = [
+    "--help",
+    *(f"{name} --help" for name in COMMANDS if name != "estimate-prior"),
+    "fit absent.csv --label y --out model.npz",
+    "fit --no-such-option",
+    "predict absent.npz absent.csv",
+    "evaluate absent.npz",
+    "explore absent.npz absent.csv",
+    "monitor absent.npz absent.csv --by month",
+]
+
+
+def test_help_and_wrong_arguments_are_answered_before_the_long_imports(tmp_path):
+    code = """
+import sys
+from pu_shift.cli import main
+for line in sys.argv[1:]:
+    try:
+        main(line.split())
+    except SystemExit:
+        pass
+    heavy = {"sklearn", "pandas", "scipy", "matplotlib", "chainer", "dask", "pyarrow"}
+    assert not heavy & set(sys.modules), (line, heavy & set(sys.modules))
+"""
+    done = python("-c", code, *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("error: no such file: 'absent.") == 5
 
 
 def test_prediction_of_a_matrix_needs_neither_pandas_nor_the_paper(files, model, tmp_path):

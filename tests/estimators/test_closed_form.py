@@ -148,7 +148,7 @@ def test_other_losses_and_corrections_are_trained(monkeypatch):
         {"prior": 0.6, "test_prior": 0.3},
         {"solver": "amsgrad"},
     ):
-        options = {"prior": 0.3, "n_steps": 5, "safe": False, **options}
+        options = {"prior": 0.3, "basis": "linear", "n_steps": 5, "safe": False, **options}
         RiskMinimizationClassifier(**options).fit_pu(X_p, X_u)
     with pytest.raises(AssertionError, match="solved"):
         RiskMinimizationClassifier(prior=0.3).fit_pu(X_p, X_u)

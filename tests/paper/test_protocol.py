@@ -106,6 +106,10 @@ def test_every_field_says_where_it_comes_from_and_why():
     assert [row[0] for row in rows] == [f"| `{name}`" for name in DEFAULTS]
     for row, item in zip(rows, fields(Protocol)):
         assert len(row) == 4, f"{item.name}: a bar in a cell breaks the table"
-        assert json.loads(row[1].strip("`")) == json.loads(json.dumps(item.default))
+        shown = json.loads(row[1].strip("`"))
+        if isinstance(item.default, tuple):  # six digits, as the page has them
+            assert shown == pytest.approx(item.default, rel=1e-5)
+        else:
+            assert shown == item.default
         assert item.metadata["origin"] in (STATED, CONVENTION, FITTED)
         assert len(item.metadata["why"]) > 5
