@@ -1,12 +1,14 @@
 """What a user can expect in practice: open data, simple baselines, and peers.
 
 Usage: python benchmarks/practice.py [--seeds N] [--datasets NAME ...] [--rows N] [--out FILE]
+                                     [--methods NAME ...]
 
 Data that scikit-learn ships or generates; 500 positive and 2,000 unlabelled rows, or a fifth
 and four fifths of what the data allow. Every method is told π and π′. Accuracy is that of
 the test prior, from the true and false positive rates of at most 1,500 test rows of each class.
 Writes practice.json beside this file, or FILE, and prints the tables of docs/which_method.md.
 The peers pulearn and pu-toolbox (requirements/bench.txt) are measured when they are installed.
+`--methods` measures these anew and keeps the rows that FILE has of the others.
 """
 
 from __future__ import annotations
@@ -229,12 +231,14 @@ def fit(
     return lambda condition: lambda rows: np.full(len(rows), condition.test_prior > 0.5)
 
 
-def measure(name: str, seed: int, most: int, others: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the accuracies of all methods on one dataset, each fitted once for each π if it can."""
+def measure(
+    name: str, seed: int, most: int, methods: list[str], others: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield the methods' accuracies on one dataset, each fitted once for each π if it can."""
     X, positive = load(name)
     for prior in sorted({prior for prior, _ in SHIFTS}):
         X_p, X_u, test_p, test_n = draw(X, positive, prior, seed, most)
-        for method in (*OURS, *SIMPLE, CONSTANT, *others):
+        for method in methods:
             start = time.perf_counter()
             under = fit(method, X_p, X_u, prior, others)
             for test_prior in (after for before, after in SHIFTS if before == prior):
@@ -342,18 +346,24 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--datasets", nargs="+", choices=(*DATASETS, *NAMES), default=DATASETS)
     parser.add_argument("--rows", type=int, default=500, help="positives at most (default: 500)")
     parser.add_argument("--out", type=Path, default=HERE / "practice.json")
+    others = peers()
+    methods = [*OURS, *SIMPLE, CONSTANT, *others]
+    parser.add_argument("--methods", nargs="+", choices=methods, help="(default: all)")
     options = parser.parse_args(argv)
-    others, rows = peers(), []
+    kept = read(options.out) if options.methods and options.out.exists() else []
+    rows = {tuple(row.values())[:5]: row for row in kept}  # by dataset, π, π′, seed and method
     for seed in range(options.seeds):
         for name in options.datasets:
             with warnings.catch_warnings():
                 # Of constants that took a model's place, and of peers about their solvers.
                 warnings.simplefilter("ignore")
-                rows += list(measure(name, seed, options.rows, others))
+                chosen = options.methods or methods
+                for row in measure(name, seed, options.rows, chosen, others):
+                    rows[tuple(row.values())[:5]] = row
             print(f"{name}, seed {seed}", file=sys.stderr)
             # At once: a later one may be interrupted.
-            write(options.out, rows)
-    print(render(rows), end="")
+            write(options.out, list(rows.values()))
+    print(render(list(rows.values())), end="")
     return 0
 
 

@@ -115,6 +115,13 @@ def test_practice_runs_on_a_small_dataset(load, tmp_path, capsys):
             likelier = max(row["test_prior"], 1 - row["test_prior"])
             assert row["accuracy"] == pytest.approx(100 * likelier)
     assert practice.render(rows) == capsys.readouterr().out
+    again = [dict(row, accuracy=0.0) for row in rows]
+    practice.write(out, again)
+    options = ["--seeds", "1", "--datasets", "wine", "--methods", practice.CONSTANT]
+    assert practice.main([*options, "--out", str(out)]) == 0
+    for before, old, new in zip(rows, again, practice.read(out)):
+        kept = old if old["method"] != practice.CONSTANT else dict(before, seconds=new["seconds"])
+        assert new == kept
 
 
 def test_tables_of_priors_are_what_their_rows_say(load):

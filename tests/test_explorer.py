@@ -70,6 +70,9 @@ def test_what_cannot_change_its_condition_is_refused():
         ([0.5], {"miss": 3.0}, "false_alarm and miss must be given together"),
         ([0.5], {"miss": 3.0, "false_alarm": 0.0}, "false_alarm must be a finite number > 0"),
         ([0.5], {"miss": np.inf, "false_alarm": 1.0}, "miss must be a finite number > 0"),
+        ([0.5], {"miss": ("a", [1, 2]), "false_alarm": 1.0}, "miss must have a finite number >= 0"),
+        ([0.5], {"miss": ("a", [-1]), "false_alarm": 1.0}, "miss must have a finite number >= 0"),
+        ([0.5], {"miss": ("a", [0]), "false_alarm": ("b", [0])}, "miss must not be 0 where false_"),
     ],
 )
 def test_bad_input_is_named(posterior, options, message):
@@ -217,6 +220,42 @@ def test_the_page_says_where_the_errors_likely_lie_and_sets_the_estimated_share(
     low, high = page.reading("cost-band")
     assert low < cost < high
     assert "likely" in page.one("#misses-band").text
+
+
+def each_case():
+    """Costs of misses of each case, some of them nothing."""
+    rng = np.random.default_rng(5)
+    return rng.gamma(1.0, 50.0, len(POSTERIOR)).round(2) * (rng.random(len(POSTERIOR)) < 0.9)
+
+
+@needs_browser
+def test_costs_of_each_case_give_it_a_threshold_of_its_own(page):
+    amounts = each_case()
+    options = {"keep": {"who": NAMES}, "held_out": (POSTERIOR, POSTERIOR), "data": "cases.csv"}
+    text = explorer_page(
+        POSTERIOR, CONDITION, false_alarm=25.0, miss=("the amount", amounts), unit="€", **options
+    )
+    page.path.write_text(text, encoding="utf-8")
+    page.load()
+    assert not page.all("#miss, #miss-box")
+    source = page.one("#miss-source").text
+    assert "from the column the amount: 0 to " in source
+    page.write("test-prior", 40)
+    page.write("false-alarm", 10)
+    probability = shift_posterior(POSTERIOR, PRIOR, 0.4)
+    flagged = probability * amounts > (1.0 - probability) * 10.0
+    assert 0 < flagged.sum() < len(flagged)
+    assert page.reading("flagged") == flagged.sum()
+    costs = np.where(flagged, 10.0 * (1.0 - probability), amounts * probability)
+    assert page.reading("cost") == pytest.approx(costs.sum(), rel=1e-5)
+    assert page.reading("misses") == pytest.approx(probability[~flagged].sum(), rel=1e-5)
+    assert page.one("#misses-band").text == ""  # they would depend on the costs of held-out rows
+    assert not page.all("#histogram .threshold")
+    assert "--false-alarm 10 --miss 'the amount' --out" in page.one("#command").text
+    _, *lines = page.press("download")
+    most_likely = np.argsort(-POSTERIOR, kind="stable")
+    assert [int(line[0]) - 1 for line in lines] == most_likely[flagged[most_likely]].tolist()
+    assert {line[3] for line in lines} == {"1"}
 
 
 @needs_browser

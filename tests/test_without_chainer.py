@@ -60,6 +60,7 @@ assert main(["predict", "m.npz", "data.csv", "--out", "out.csv"]) == 0
 assert main(["explore", "m.npz", "data.csv", "--out", "page.html"]) == 0
 assert len(open("out.csv").read().splitlines()) == 211
 """
+STORED = ROOT / "tests" / "files" / "stored" / "risk-linear.npz"
 NEED_IT = {
     "pu_shift.RiskMinimizationClassifier(prior=0.4).fit(X, y)": "RiskMinimizationClassifier",
     "pu_shift.RiskMinimizationClassifier(0.4).fit_many(X_p, X_u, [{}])": (
@@ -67,6 +68,7 @@ NEED_IT = {
     ),
     "pu_shift.LinearModel(2)": "LinearModel",
     "pu_shift.MLP(2)": "MLP",
+    f"pu_shift.load_model({str(STORED)!r})": "LinearModel",
     "from pu_shift.ratios.deep import DeepRatio; DeepRatio().fit(X_p, X_u)": "DeepRatio",
     "pu_shift.Risk(pu_shift.Condition(0.4))(X_p[:, 0], X_u[:, 0])": "risk minimisation",
 }

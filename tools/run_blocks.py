@@ -28,12 +28,12 @@ import numpy as np
 from pu_shift import DensityRatioClassifier, RiskMinimizationClassifier
 rng = np.random.default_rng(0)
 X_p, X_u = rng.normal(2.0, 1.0, (60, 2)), rng.normal(0.0, 2.0, (120, 2))
-DensityRatioClassifier(prior=0.4).fit_pu(X_p, X_u).predict(X_u, test_prior=0.7)
+DensityRatioClassifier(prior=0.2).fit_pu(X_p, X_u).predict(X_u, test_prior=0.7)
 """
 USE_RISK = (
     USE_RATIO
     + """
-RiskMinimizationClassifier(prior=0.4, n_steps=20, safe=False).fit_pu(X_p, X_u).predict(X_u)
+RiskMinimizationClassifier(prior=0.2, n_steps=20, safe=False).fit_pu(X_p, X_u).predict(X_u)
 """
 )
 

@@ -47,7 +47,11 @@ class Costs:
             raise CommandError("--false-alarm and --miss must be given together")
         if options.miss is not None and getattr(options, "alpha", None) is not None:
             raise CommandError("--alpha must not be given together with costs")
-        return cls((options.false_alarm, options.miss))
+        both = options.false_alarm, options.miss
+        for option, cost in zip(OPTIONS, both):
+            if isinstance(cost, float) and not 0.0 < cost < np.inf:
+                raise CommandError(f"{option} must be a number > 0 or a column, got {cost:g}")
+        return cls(both)
 
     @property
     def columns(self) -> list[str]:
@@ -57,9 +61,6 @@ class Costs:
     @property
     def alpha(self) -> float | None:
         """The penalty of a false positive, if there are costs that are alike for all cases."""
-        for option, cost in zip(OPTIONS, self.both):
-            if isinstance(cost, float) and not 0.0 < cost < np.inf:
-                raise CommandError(f"{option} must be a number > 0 or a column, got {cost:g}")
         if self.columns or None in self.both:
             return None
         from pu_shift.estimators.costs import alpha_of_costs
@@ -68,10 +69,15 @@ class Costs:
 
     def __call__(self, block: Block) -> tuple[tuple[Any, ...], Any]:
         """Return what a block keeps for the output, and the penalty of each of its cases."""
-        if not self.columns:
-            return block.kept, None
         from pu_shift.estimators.costs import alpha_of_costs
 
+        kept, both = self.of_cases(block)
+        return kept, alpha_of_costs(None, *both) if self.columns else None
+
+    def of_cases(self, block: Block) -> tuple[tuple[Any, ...], Any]:
+        """Return what a block keeps for the output, and both costs: numbers, or of each case."""
+        if not self.columns:
+            return block.kept, self.both
         n_kept = len(block.kept) - len(self.columns)
         cells = iter(block.kept[n_kept:])
         values = [
@@ -82,7 +88,7 @@ class Costs:
         if len(free):
             raise CommandError(f"--miss: both costs are 0 in row {self.n_rows + free[0] + 1}")
         self.n_rows += len(block.rows)
-        return block.kept[:n_kept], alpha_of_costs(None, *values)
+        return block.kept[:n_kept], values
 
     def _numbers(self, option: str, column: str, cells: list[str]) -> np.ndarray:
         values = np.empty(len(cells))

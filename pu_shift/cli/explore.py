@@ -16,6 +16,7 @@ from pu_shift.cli.cases import (
     takes_any_condition,
 )
 from pu_shift.cli.common import CommandError, check_out, progress_bar
+from pu_shift.cli.costs import Costs, add_costs
 from pu_shift.files.predictions import sums_of_rows, texts
 
 TEXTS = {
@@ -23,8 +24,10 @@ TEXTS = {
     "description": "Write one HTML page for your cases. Move the share of positives and the "
     "costs of both errors,\nand see which cases are flagged, which errors and costs to expect, "
     "and download the list.",
-    "epilog": "example:\n  pu-shift explore model.npz cases.csv --keep id --false-alarm 20 "
-    "--miss 500 --unit EUR\n\nThe page needs no network and no other file. It holds the "
+    "epilog": "examples:\n  pu-shift explore model.npz cases.csv --keep id --false-alarm 20 "
+    "--miss 500 --unit EUR\n"
+    "  pu-shift explore model.npz claims.csv --false-alarm 25 --miss amount --unit EUR\n\n"
+    "The page needs no network and no other file. It holds the "
     "columns that you --keep and one\nnumber per case. The model must be of --method ratio.",
 }
 
@@ -32,8 +35,7 @@ TEXTS = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_model(parser)
-    parser.add_argument("--false-alarm", type=float, help="cost of a false alarm at first")
-    parser.add_argument("--miss", type=float, help="cost of a miss at first")
+    add_costs(parser)
     parser.add_argument("--unit", default="", help="what costs are counted in, for instance EUR")
     parser.add_argument(
         "--out",
@@ -48,9 +50,8 @@ def run(options: argparse.Namespace) -> int:
     check_out(options.out, [options.model, options.data])
     if len(set(options.keep) & {"row", "label", "probability"}) > 0:
         raise CommandError("--keep: the list has columns row, probability and label of its own")
-    if (options.false_alarm is None) != (options.miss is None):
-        raise CommandError("--false-alarm and --miss must be given together")
-    model = open_model(options)
+    costs = Costs.of(options)
+    model = open_model(options, costs.columns)
     from pu_shift.explorer import (
         MAX_CASES,
         explorer_page,
@@ -69,25 +70,33 @@ def run(options: argparse.Namespace) -> int:
     posteriors: list[np.ndarray] = []
     sums = np.zeros(3)
     kept: list[list[str]] = [[] for _ in options.keep]
+    of_cases: tuple[list[Any], list[Any]] = [], []
     with progress_bar("explore", options) as bar:
         for block in model.blocks():
             bar.total = block.size
             posteriors.append(training_posterior(estimator, block.rows))
             sums += sums_of_rows(estimator, block.rows)
-            for column, cells in zip(kept, block.kept):
+            own, both = costs.of_cases(block)
+            for column, cells in zip(kept, own):
                 column.extend(texts(cells))
+            for values, cost in zip(of_cases, both):
+                values.append(cost)
             if sum(map(len, posteriors)) > MAX_CASES:
                 raise CommandError(
                     f"data: {options.data} has more than {MAX_CASES:,} cases, too many for a "
                     "page: explore a sample of them, and use 'pu-shift predict' for all"
                 )
             bar.update(block.position - bar.n)
+    false_alarm, miss = (
+        (given, np.concatenate(values)) if isinstance(given, str) else given
+        for given, values in zip(costs.both, of_cases)
+    )
     page = explorer_page(
         np.concatenate(posteriors),
         classifier.condition,
         keep=dict(zip(options.keep, kept)),
-        false_alarm=options.false_alarm,
-        miss=options.miss,
+        false_alarm=false_alarm,
+        miss=miss,
         unit=options.unit,
         model=options.model,
         data=options.data,

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
     with cluster_of(options):
         names, X_p, X_u, preparation = read_samples(options)
-        prior, how, interval = options.prior, "given", None
+        prior, how, interval, estimate = options.prior, "given", None, None
         if prior is None:
             estimate = estimated_prior(X_p, X_u, options.seed)
             prior, how = estimate.prior, f"estimated by {estimate.method}"
@@ -101,6 +101,10 @@ def run(options: argparse.Namespace) -> int:
         f"of {len(names)} features; prior {condition.prior:.3f} ({how}), test prior "
         f"{condition.test_prior:.3f}, alpha {condition.alpha:.3g}"
     )
+    if estimate is not None and estimate.is_rough:
+        from pu_shift.estimation.class_prior import ROUGH
+
+        print(f"note: {ROUGH}")
     _print_summary(f"pu-shift evaluate {shlex.quote(options.out)}", options, classifier)
     return 0
 

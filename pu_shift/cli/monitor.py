@@ -20,8 +20,7 @@ TEXTS = {
     "the share of\nrows that are flagged, and how many decisions the interval could flip.",
     "epilog": "example:\n  pu-shift monitor model.npz cases.csv --by month --out months.csv "
     "--plot months.png\n\nThe rows are streamed; one number is kept of each. The model must be of "
-    "--method ratio.\nThe test for other shifts needs more than a model file keeps: see "
-    "pu_shift.evaluation.monitor.",
+    "--method ratio.\nIn Python pu_shift.evaluation.monitor also tests for other shifts.",
 }
 
 
@@ -56,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     from pu_shift.evaluation.monitor import monitor_ratios
 
     found = monitor_ratios(classifier, {g: np.concatenate(parts[g]) for g in sorted(parts)}, {})
-    frame = found.to_frame().rename(columns={"group": options.by})
+    # The test for other shifts needs the fits without each fold, which a model file has not.
+    frame = found.to_frame().drop(columns="p_value").rename(columns={"group": options.by})
     if options.out is None:
         frame.to_csv(sys.stdout, index=False, float_format="%.4g")
     else:

@@ -50,6 +50,13 @@ EVIDENCE = 1.5
 GIVEN_QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.85)
 
 
+# What is said of an interval that is wider than its estimate.
+ROUGH = (
+    "the interval is wide compared with the estimate, as it is where positives are rare: decide "
+    "with both of its ends before you rely on the estimate"
+)
+
+
 class PriorWarning(UserWarning):
     """The rows say little about π, or say that something is wrong with them."""
 
@@ -94,12 +101,7 @@ class PriorEstimate:
             f"prior {self.prior:.3f}, {level} interval {self.low:.3f} to {self.high:.3f} "
             f"({self.method}); {level} upper bound under no assumption {self.bound:.3f}"
         )
-        if self.is_rough:
-            text += (
-                "\nthe interval is wide compared with the estimate, as it is where positives are "
-                "rare: decide with both of its ends before you rely on the estimate"
-            )
-        return text
+        return f"{text}\n{ROUGH}" if self.is_rough else text
 
 
 @renamed_seed

@@ -199,6 +199,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
             self.candidates_ = {name: {"score": float(ratio.scores_.min()), "weight": 1.0}}
             self.held_out_ = self.cross_fit_ = None
             cross_fitted = tuple(np.stack([part, part, 0.0 * part]) for part in known)
+            self._warn_of_prior(*known)
         else:
             work = {"fit_params": fit_params, "device": device, "n_jobs": self.n_jobs}
             ratio, self.candidates_, self.held_out_, self.cross_fit_ = fit_average(
@@ -361,8 +362,7 @@ class DensityRatioClassifier(RatioState, PUClassifier):
         return self.ratio_.predict_numpy(X)
 
     def _decide(self, X: Any) -> np.ndarray:
-        ratio = self._ratio_in_use(X)  # first: it may find π′
-        return self._decided(ratio, self.condition)
+        return self._decided(self._ratio_in_use(X), self.condition)  # in this order: it finds π′
 
     def _decided(self, ratio: np.ndarray, condition: Condition) -> np.ndarray:
         """Return signed scores under a condition, which agree with the posteriors."""

@@ -49,8 +49,8 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
     r"""PU classification by minimising the PU-shift risk of one condition.
 
     A penalty α and a shift to π′ are trained as the equivalent shift to π_unif (Theorem 3):
-    conditions that are equivalent give the same classifier. Width and λ are chosen by the
-    held-out risk at that condition.
+    conditions that are equivalent give the same classifier. The basis, linear or Gaussian, its
+    width and λ are chosen by the held-out risk at that condition.
 
     After ``fit`` the condition is fixed: with other parameters the classifier refuses to predict
     until it is fitted again.

@@ -22,6 +22,9 @@ from pu_shift.priors import Condition, posterior_at, shift_posterior
 MAX_CASES = 100_000
 """More would make a page that browsers are slow to open."""
 
+Cost = float | tuple[str, Any]
+"""A number, or the name of the column that has it for each case, and the values."""
+
 _TEMPLATE = Path(__file__).resolve().parent / "assets" / "explorer.html"
 
 
@@ -67,8 +70,8 @@ def explorer_page(
     condition: Condition,
     *,
     keep: Mapping[str, Sequence[str]] | None = None,
-    false_alarm: float | None = None,
-    miss: float | None = None,
+    false_alarm: Cost | None = None,
+    miss: Cost | None = None,
     unit: str = "",
     model: str = "model.npz",
     data: str = "cases.csv",
@@ -81,7 +84,8 @@ def explorer_page(
     p > α. Expected are Σ (1 − p) false alarms over the flagged cases, Σ p misses over the
     others, and a cost of c₊ for each false alarm and c₋ for each miss. With ``held_out`` the page
     says where the errors will likely lie: chance, and how well so many rows show the rates t and
-    FPR, which say nπ′(1 − t) misses and n(1 − π′)FPR false alarms of n cases.
+    FPR, which say nπ′(1 − t) misses and n(1 − π′)FPR false alarms of n cases. Where each case has
+    a cost of its own it has a threshold of its own, and the page does not say where errors lie.
 
     Parameters
     ----------
@@ -94,7 +98,7 @@ def explorer_page(
         Columns that tell who the cases are, by name: (n,) texts each.
     false_alarm, miss
         The cost c₊ of a false alarm and c₋ of a miss at first; in the proportion of α by
-        default.
+        default. Or those of each case: the name of their column, and its (n,) values.
     unit
         What costs are counted in, for instance ``'€'``.
     model, data
@@ -131,16 +135,27 @@ def explorer_page(
         raise ValueError("false_alarm and miss must be given together")
     if false_alarm is None or miss is None:
         false_alarm, miss = _plain_costs(condition.alpha)
+    alarms, misses = (
+        _cost(name, cost, len(posterior))
+        for name, cost in (("false_alarm", false_alarm), ("miss", miss))
+    )
+    if not np.all(np.add(alarms[1], misses[1]) > 0.0):
+        raise ValueError("miss must not be 0 where false_alarm is 0")
+    per_case = alarms[0] is not None or misses[0] is not None
     content = {
         "prior": condition.prior,
         "testPrior": condition.test_prior,
-        "falseAlarm": positive("false_alarm", false_alarm),
-        "miss": positive("miss", miss),
+        "falseAlarm": alarms[1] if alarms[0] is None else None,
+        "miss": misses[1] if misses[0] is None else None,
+        "costs": {
+            name: None if column is None else {"name": column, "values": values.tolist()}
+            for name, (column, values) in (("falseAlarm", alarms), ("miss", misses))
+        },
         "unit": unit,
         "model": model,
         "data": data,
         "posteriors": [float(f"{value:.6g}") for value in posterior.tolist()],
-        "heldOut": None if held_out is None else [_quantiles(part) for part in held_out],
+        "heldOut": None if held_out is None or per_case else list(map(_quantiles, held_out)),
         "estimate": estimate,
         "keep": [{"name": name, "values": list(column)} for name, column in keep.items()],
     }
@@ -152,6 +167,16 @@ def explorer_page(
         cases=f"{len(posterior):,}",
         prior=f"{100.0 * condition.prior:.3g} %",
     )
+
+
+def _cost(name: str, cost: Cost, n: int) -> tuple[str | None, Any]:
+    """Return the column of a cost, or None, and its values or the one number."""
+    if not isinstance(cost, tuple):
+        return None, positive(name, cost)
+    values = np.asarray(cost[1], dtype=np.float64)
+    if values.shape != (n,) or not (np.isfinite(values) & (values >= 0.0)).all():
+        raise ValueError(f"{name} must have a finite number >= 0 for each of {n} cases")
+    return cost[0], values
 
 
 def _quantiles(posterior: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from pu_shift._chainer import ChainerMissingError
 from pu_shift._checks import LARGEST, distinct, one_line, shown
 from pu_shift._files import replacing
 from pu_shift._sklearn import restore_scaler
@@ -135,7 +136,7 @@ def load_model(path: PathLike) -> Any:
         raise ModelFileError(f"{path.name} {one_line(error)}") from None
     except ModelFileError as error:
         raise ModelFileError(f"{path.name} is not a pu-shift model: {one_line(error)}") from None
-    except MemoryError:
+    except (MemoryError, ChainerMissingError):
         raise
     except Exception as error:  # whatever a damaged or forged file leads to
         reason = f"{type(error).__name__} {one_line(error)}"

@@ -20,6 +20,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from pu_shift._checks import one_of, positive, positive_int
 from pu_shift._grids import check_grid
 from pu_shift.data.sampling import Draw
+from pu_shift.estimation.class_prior import PriorWarning
 from pu_shift.estimators import DensityRatioClassifier, RiskMinimizationClassifier
 from pu_shift.paper.settings import EXTRA_METHODS, METHODS
 from pu_shift.ratios.base import GridEdgeWarning
@@ -245,8 +246,9 @@ def fit_method(
     """Fit one method for every given test prior: the ratio once, the risks in one stack."""
     estimator = protocol.estimator(method, prior, gpu=gpu, random_state=sample.seed)
     with warnings.catch_warnings():
-        # The grids are the protocol's; their edges are no news to the user.
-        warnings.simplefilter("ignore", GridEdgeWarning)
+        # Grids and priors are the protocol's; doubts of them are no news to the user.
+        for category in (GridEdgeWarning, PriorWarning):
+            warnings.simplefilter("ignore", category)
         if isinstance(estimator, RiskMinimizationClassifier):
             conditions = [{"test_prior": given} for given in given_priors]
             fitted = estimator.fit_many(sample.positives, sample.unlabeled, conditions)

@@ -1,5 +1,8 @@
 """Costs of each case, and another prior, from the command line."""
 
+import json
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,6 +49,18 @@ def test_costs_in_columns_decide_each_case(folder, data):
     both = predicted(folder, "--false-alarm", "fee", "--miss", "amount", data=data)
     expected = both.probability * cases.amount > (1.0 - both.probability) * 3.0
     np.testing.assert_array_equal(both.label == 1, expected)
+
+
+@pytest.mark.parametrize("data", ["cases.csv", "cases.parquet"])
+def test_the_page_has_the_costs_of_each_case(folder, data):
+    cases, out = pd.read_csv(folder / "cases.csv"), folder / "page.html"
+    options = ["--false-alarm", "25", "--miss", "amount", "--keep", "amount", "--out", str(out)]
+    assert main(["explore", str(folder / "model.npz"), str(folder / data), *options]) == 0
+    page = json.loads(re.search(r'id="data">(.*?)</script>', out.read_text("utf-8"))[1])
+    assert (page["falseAlarm"], page["miss"], page["costs"]["falseAlarm"]) == (25.0, None, None)
+    assert page["costs"]["miss"] == {"name": "amount", "values": cases.amount.tolist()}
+    assert page["heldOut"] is None
+    assert [column["name"] for column in page["keep"]] == ["amount"]
 
 
 def test_costs_that_are_alike_are_alpha_and_the_prior_can_be_changed(folder):

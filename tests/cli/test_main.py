@@ -12,6 +12,7 @@ import pytest
 
 from pu_shift.cli import main
 from pu_shift.cli.commands import COMMANDS
+from pu_shift.estimation.class_prior import PriorEstimate
 from tests import children
 from tests.children import python
 from tests.mixtures import mixture, pu_samples
@@ -138,6 +139,16 @@ def test_a_prior_is_estimated_when_it_is_not_given(files, tmp_path, capsys):
     assert "(bbe); 80% upper bound under no assumption" in capsys.readouterr().out
     assert main(["fit", *data, "--out", str(tmp_path / "m.npz")]) == 0
     assert "(estimated by auto)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("high", "told"), [(0.32, 0), (0.9, 1)])
+def test_fit_tells_of_a_wide_interval(files, tmp_path, capsys, monkeypatch, high, told):
+    found = PriorEstimate(0.3, 0.28, high, 0.9, 0.95, "auto", {})
+    monkeypatch.setattr("pu_shift.cli.fit.estimated_prior", lambda *rest: found)
+    fit = ["fit", str(files / "data.csv"), "--label", "labelled", "--basis", "linear"]
+    assert main([*fit, "--out", str(tmp_path / "m.npz")]) == 0
+    output = capsys.readouterr().out
+    assert output.count("note: the interval is wide compared with the estimate") == told
 
 
 def test_predict_estimates_the_test_prior_from_its_file(files, model, tmp_path, capsys):

@@ -215,6 +215,19 @@ def test_a_prior_beyond_the_bound_and_swapped_samples_are_warned_of():
         warn_of_prior(0.9, X_p[:, 0], X_u[:, 0])
 
 
+@pytest.mark.parametrize("options", [{"estimator": "ulsif", "lams": 0.1}, {"estimator": "kliep"}])
+@pytest.mark.parametrize("direction", ["p/u", "u/p"])
+def test_a_ratio_alone_warns_of_such_priors_too(options, direction):
+    X_p, X_u = pu_samples(200, 600, 0.3, gap=4.0)
+    options = {"direction": direction, "widths": 1.0, "n_centers": 30, **options}
+    classifier = DensityRatioClassifier(0.3, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorWarning)
+        classifier.fit_pu(X_p, X_u)
+    with pytest.warns(PriorWarning, match="^prior 0.9 is more than P and U allow"):
+        classifier.set_params(prior=0.9).fit_pu(X_p, X_u)
+
+
 def test_a_wide_interval_is_said_in_the_result():
     shared = {"bound": 0.3, "level": 0.95, "method": "auto", "parts": {}}
     rough = PriorEstimate(0.05, 0.01, 0.12, **shared)

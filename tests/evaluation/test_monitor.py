@@ -108,4 +108,5 @@ def test_the_command_says_the_same(classifier, rows, tmp_path, capsys, data):
     expected = monitor(loaded, table[["a", "b"]], BY).to_frame().rename(columns={"group": "month"})
     columns = ["month", "n_rows", "test_prior", "low", "high", "share_flagged", "n_flips"]
     pd.testing.assert_frame_equal(found[columns], expected[columns], rtol=1e-3)
+    assert found.columns.tolist() == [*columns, "note"]
     assert (tmp_path / "out.png").stat().st_size > 10_000

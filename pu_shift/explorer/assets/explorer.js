@@ -9,22 +9,36 @@
 
   /* ---- Decisions ---- */
 
-  function decide({ testPrior, falseAlarm, miss }) {
-    const alpha = falseAlarm / (falseAlarm + miss);
-    const threshold = priors.condition(data.prior, testPrior, alpha).alphaUnif;
+  // Costs that are a column belong to the cases; the others are those of the controls.
+  const ofEachCase = data.costs.falseAlarm !== null || data.costs.miss !== null;
+  const costAt = (name, situation, i) => (data.costs[name] ? data.costs[name].values[i] : situation[name]);
+
+  function decide(situation) {
+    const { testPrior } = situation;
+    const share = (falseAlarm, miss) => falseAlarm / (falseAlarm + miss);
+    const thresholdOf = (penalty) => priors.condition(data.prior, testPrior, penalty).alphaUnif;
+    const alpha = ofEachCase ? null : share(situation.falseAlarm, situation.miss);
+    const threshold = ofEachCase ? null : thresholdOf(alpha);
     const probabilities = posteriors.map((value) => priors.shiftPosterior(value, data.prior, testPrior));
-    const sums = { flagged: 0, falseAlarms: 0, misses: 0, positives: 0 };
+    const isFlagged = new Uint8Array(n);
+    const sums = { flagged: 0, falseAlarms: 0, misses: 0, positives: 0, cost: 0, costOfNone: 0, costOfAll: 0 };
     probabilities.forEach((probability, i) => {
+      const [falseAlarm, miss] = ["falseAlarm", "miss"].map((name) => costAt(name, situation, i));
+      const costs = { alarm: falseAlarm * (1 - probability), miss: miss * probability };
       sums.positives += probability;
-      if (posteriors[i] > threshold) {
+      sums.costOfAll += costs.alarm;
+      sums.costOfNone += costs.miss;
+      if (posteriors[i] > (ofEachCase ? thresholdOf(share(falseAlarm, miss)) : threshold)) {
+        isFlagged[i] = 1;
         sums.flagged += 1;
         sums.falseAlarms += 1 - probability;
+        sums.cost += costs.alarm;
       } else {
         sums.misses += probability;
+        sums.cost += costs.miss;
       }
     });
-    const cost = falseAlarm * sums.falseAlarms + miss * sums.misses;
-    return { ...sums, alpha, threshold, probabilities, cost };
+    return { ...sums, alpha, threshold, probabilities, isFlagged };
   }
 
   /* ---- How far the errors may lie from what is expected ---- */
@@ -85,9 +99,8 @@
 
   /* ---- The controls: a slider and a box each, which tell the same number ---- */
 
-  const largest = Math.max(data.falseAlarm, data.miss);
-  const least = Math.min(data.falseAlarm, data.miss);
-  const costRange = [Math.floor(Math.log10(least)) - 1, Math.ceil(Math.log10(largest)) + 2];
+  const numbers = ["falseAlarm", "miss"].filter((name) => !data.costs[name]).map((name) => data[name]);
+  const costRange = [Math.floor(Math.log10(Math.min(...numbers))) - 1, Math.ceil(Math.log10(Math.max(...numbers))) + 2];
   // Sliders of costs are logarithmic: what counts is how many times one cost is the other.
   const cost = {
     toSlider: (value) => Math.log10(value),
@@ -111,6 +124,20 @@
     falseAlarm: { ...cost, id: "false-alarm", wrong: "The cost of a false alarm must be above 0." },
     miss: { ...cost, id: "miss", wrong: "The cost of a miss must be above 0." },
   };
+  for (const [name, column] of Object.entries(data.costs)) {
+    if (!column) continue;
+    // A column takes the place of the slider and the box.
+    const control = byId(kinds[name].id).closest(".control");
+    const [low, high] = column.values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, 0]);
+    const source = document.createElement("p");
+    source.className = "hint";
+    source.id = `${kinds[name].id}-source`;
+    source.textContent = `Each case has its own, from the column ${column.name}: ${rough(low)} to ${money(high)}.`;
+    const label = control.querySelector("label");
+    label.removeAttribute("for");
+    control.replaceChildren(label, source);
+    delete kinds[name];
+  }
   const start = { testPrior: data.testPrior, falseAlarm: data.falseAlarm, miss: data.miss };
   const state = { ...start };
 
@@ -160,6 +187,7 @@
     });
   }
   byId("about-band").hidden = !data.heldOut;
+  byId("threshold-key").hidden = ofEachCase;
 
   /* ---- The histogram ---- */
 
@@ -171,11 +199,11 @@
     node.append(...children);
     return node;
   }
-  function histogram({ probabilities, threshold, alpha, flagged }) {
+  function histogram({ probabilities, isFlagged, alpha, flagged }) {
     const counts = Array.from({ length: BINS }, () => [0, 0]);
     probabilities.forEach((probability, i) => {
       const bin = Math.min(Math.floor(probability * BINS), BINS - 1);
-      counts[bin][posteriors[i] > threshold ? 1 : 0] += 1;
+      counts[bin][isFlagged[i]] += 1;
     });
     // Drawn as wide as it is shown, so that its letters have the size of the page's.
     const width = Math.max(byId("histogram").clientWidth, 260);
@@ -187,7 +215,7 @@
     const root = svg("svg", {
       viewBox: `0 0 ${width} ${height}`,
       role: "img",
-      "aria-label": `Histogram of the probability to be positive: ${whole(flagged)} of ${whole(n)} cases lie above the threshold ${percent(alpha)}`,
+      "aria-label": `Histogram of the probability to be positive: ${whole(flagged)} of ${whole(n)} cases ${alpha === null ? "are flagged" : `lie above the threshold ${percent(alpha)}`}`,
     });
     for (const count of ticks(highest)) {
       root.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(count), y2: y(count) }));
@@ -204,9 +232,11 @@
       bar("bar", 0, rest);
       bar("bar flagged", rest, rest + above);
     });
-    root.append(svg("line", { class: "threshold", x1: x(alpha), x2: x(alpha), y1: top - 6, y2: height - bottom }));
-    const end = alpha > 0.6;
-    root.append(svg("text", { class: "threshold-label", x: x(alpha) + (end ? -6 : 6), y: top + 4, "text-anchor": end ? "end" : "start" }, `flag above ${percent(alpha)}`));
+    if (alpha !== null) {
+      root.append(svg("line", { class: "threshold", x1: x(alpha), x2: x(alpha), y1: top - 6, y2: height - bottom }));
+      const end = alpha > 0.6;
+      root.append(svg("text", { class: "threshold-label", x: x(alpha) + (end ? -6 : 6), y: top + 4, "text-anchor": end ? "end" : "start" }, `flag above ${percent(alpha)}`));
+    }
     byId("histogram").replaceChildren(root);
   }
   function ticks(highest) {
@@ -225,11 +255,12 @@
   const SHOWN = 10;
   const columns = ["row", ...data.keep.map((column) => column.name), "probability", "label"];
   const named = (i) => [i + 1, ...data.keep.map((column) => column.values[i])];
-  const entry = (i, { probabilities, threshold }) => [
+  const entry = (i, { probabilities, isFlagged }) => [
     ...named(i),
     exact(probabilities[i]),
-    posteriors[i] > threshold ? 1 : -1,
+    isFlagged[i] ? 1 : -1,
   ];
+  const mostLikelyFirst = ({ isFlagged }) => ranked.filter((i) => isFlagged[i]);
   function row(tag, cells) {
     const line = document.createElement("tr");
     for (const text of cells) {
@@ -242,7 +273,7 @@
   }
   byId("list").tHead.append(row("th", columns.slice(0, -1)));
   function list(result) {
-    const first = Array.from(ranked.subarray(0, Math.min(result.flagged, SHOWN)));
+    const first = Array.from(mostLikelyFirst(result).subarray(0, SHOWN));
     const lines = first.map((i) => row("td", [...named(i), percent(result.probabilities[i])]));
     byId("list").tBodies[0].replaceChildren(...lines);
     byId("list").hidden = !result.flagged;
@@ -265,7 +296,7 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
-  byId("download").addEventListener("click", () => download("flagged.csv", ({ flagged }) => ranked.subarray(0, flagged)));
+  byId("download").addEventListener("click", () => download("flagged.csv", mostLikelyFirst));
   byId("download-all").addEventListener("click", () => download("cases.csv", () => posteriors.keys()));
 
   /* ---- All of it ---- */
@@ -280,7 +311,12 @@
     const result = decide(state);
     const { alpha, flagged, falseAlarms, misses, positives } = result;
     set("wrong", "");
-    set("rule", `${compared(state.miss / state.falseAlarm)}: flag a case if its probability to be positive is above ${percent(alpha)}.`, alpha);
+    set(
+      "rule",
+      ofEachCase ? "Flag a case if the miss would be expected to cost more than the false alarm: probability × cost of a miss above (1 − probability) × cost of a false alarm."
+        : `${compared(state.miss / state.falseAlarm)}: flag a case if its probability to be positive is above ${percent(alpha)}.`,
+      alpha,
+    );
     set("flagged", whole(flagged), flagged);
     set("flagged-note", `of ${whole(n)}, that is ${percent(flagged / n)}`);
     set("false-alarms", rough(falseAlarms), falseAlarms);
@@ -298,13 +334,15 @@
       const ends = [Math.max(result.cost - reach(0), 0), result.cost + reach(1)];
       set("cost-band", `likely ${rough(ends[0])} to ${money(ends[1])}`, ends);
     }
-    set("constants", `To flag no case would cost ${money(state.miss * positives)}, to flag all of them ${money(state.falseAlarm * (n - positives))}.`);
+    set("constants", `To flag no case would cost ${money(result.costOfNone)}, to flag all of them ${money(result.costOfAll)}.`);
     const mean = positives / n;
     const odd = Math.abs(mean - state.testPrior) > Math.max(0.05, 0.25 * Math.min(state.testPrior, 1 - state.testPrior));
     byId("doubt").hidden = !odd;
     set("doubt", `These cases contradict that share: with ${percent(state.testPrior)} positives their probabilities should average to it, but the mean is ${percent(mean)}. Is the share of positives right?`, mean);
     const keep = data.keep.map((column) => `--keep ${shell(column.name)} `).join("");
-    set("command", `pu-shift predict ${shell(data.model)} ${shell(data.data)} ${keep}--test-prior ${exact(state.testPrior)} --alpha ${exact(alpha)} --out predictions.csv`);
+    const [falseAlarm, miss] = ["falseAlarm", "miss"].map((name) => (data.costs[name] ? shell(data.costs[name].name) : exact(state[name])));
+    const costs = ofEachCase ? `--false-alarm ${falseAlarm} --miss ${miss}` : `--alpha ${exact(alpha)}`;
+    set("command", `pu-shift predict ${shell(data.model)} ${shell(data.data)} ${keep}--test-prior ${exact(state.testPrior)} ${costs} --out predictions.csv`);
     set("live", `${whole(flagged)} flagged · cost ${money(result.cost)}`);
     histogram(result);
     list(result);
