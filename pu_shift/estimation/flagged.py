@@ -2,8 +2,8 @@ r"""The test prior from the rows that a score flags, as in DRPU (Nakajima & Sugi
 
 Of the rows that score at least c let q_p(c) be the share among positives and q_t(c) that among
 the test rows. As q_t ≥ π′q_p, the ratio q_t/q_p bounds π′ from above, and is π′ itself where no
-negative scores as high. The smallest ratio is taken over the c at which q_p exceeds the bound on
-its error,
+negative scores as high. In a sample the smallest of many ratios errs downwards. It is taken over
+the c at which q_p exceeds the bound on its error,
 
 .. math:: \varepsilon = \sqrt{\frac{4\log(e n_\mathrm{p}/2)}{n_\mathrm{p}}}
           + \sqrt{\frac{\log(2 n_\mathrm{p})}{2 n_\mathrm{p}}},

@@ -91,8 +91,8 @@ def estimate_test_prior(
     Teisseyre, 2025, arXiv:2502.21194): see
     :func:`pu_shift.estimation.mean_embedding.embedding_shift`. ``'drpu'`` takes the smallest
     ratio of flagged test rows to flagged positives (Nakajima & Sugiyama, 2023, arXiv:2107.05045),
-    and needs no π: see :func:`pu_shift.estimation.flagged.flagged_prior`. It errs upwards where
-    classes overlap. The intervals of both are those of a bootstrap.
+    and needs no π: see :func:`pu_shift.estimation.flagged.flagged_prior`. The intervals of both
+    are those of a bootstrap.
 
     Parameters
     ----------
