@@ -17,6 +17,7 @@ from pu_shift.estimators.cross_validation import cross_validate
 from pu_shift.models import GaussianKernelModel, LinearModel, check_one_score, score_rows
 from pu_shift.priors import Condition
 from pu_shift.ratios.kernels import (
+    at_most,
     check_scale,
     choose_centers,
     kernel_from_distances,
@@ -24,6 +25,7 @@ from pu_shift.ratios.kernels import (
     near_median_distance,
     squared_distances,
 )
+from pu_shift.ratios.odds import MAX_KERNEL_ROWS
 from pu_shift.ratios.ulsif import BASES, ULSIF
 from pu_shift.risks import Risk
 from pu_shift.training import train
@@ -53,10 +55,17 @@ def fit_basis(
 ) -> list[Fitted]:
     """Fit all conditions, widths, λ and folds, and keep the best of each condition.
 
-    Of both bases that is the one of less held-out risk, and the linear one of equals.
+    Of both bases that is the one of less held-out risk, and the linear one of equals. Kernels are
+    then fitted to a sample of very many rows, so that memory stays bounded.
     """
     bases = BASES[::-1] if classifier.basis == "auto" else (classifier.basis,)
-    found = [_fit_one(classifier, basis, X_p, X_u, risk, lams, n_folds, seed) for basis in bases]
+    found = []
+    for basis in bases:
+        P, U = X_p, X_u
+        if classifier.basis == "auto" and basis == "gaussian":
+            P = at_most(X_p, MAX_KERNEL_ROWS, child(seed, 5, 0))
+            U = at_most(X_u, MAX_KERNEL_ROWS, child(seed, 5, 1))
+        found.append(_fit_one(classifier, basis, P, U, risk, lams, n_folds, seed))
     return [min(of_bases, key=attrgetter("risk")) for of_bases in zip(*found)]
 
 

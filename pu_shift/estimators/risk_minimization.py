@@ -70,8 +70,8 @@ class RiskMinimizationClassifier(RiskState, PUClassifier):
     basis
         ``'linear'``, ``'gaussian'``, or ``'auto'``: that of less held-out risk. Where the
         Gaussian one has to be trained step by step, the squared loss chooses its width and λ for
-        ``'auto'``, in closed form at π_unif or, where that is not convex, at π. Not used with
-        ``model``.
+        ``'auto'``, in closed form at π_unif or, where that is not convex, at π. Of more than
+        20,000 rows of P, or of U, a sample fits it then. Not used with ``model``.
     correction
         ``None`` for the unbiased risk; of the non-negative ones (nnPU-shift, nnPU-asym)
         ``'ascent'`` for Kiryo's gradient step, ``'max'`` for the risk as the paper prints it.

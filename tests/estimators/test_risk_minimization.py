@@ -17,11 +17,13 @@ from pu_shift._chainer import chainer
 from pu_shift.estimators import (
     FallbackWarning,
     NonConvexWarning,
+    fitting,
     held_out,
 )
 from pu_shift.estimators.held_out import zero_one_risk
 from pu_shift.evaluation.scorers import PURiskScorer
 from pu_shift.losses import LOSSES, Loss, surrogates
+from pu_shift.ratios.kernels import squared_distances
 from tests.estimators.samples import FAST, GRID, PRIOR, X_P, X_U
 from tests.mixtures import mixture, posterior, pu_samples
 from tests.networks import made
@@ -403,3 +405,18 @@ def test_the_slope_of_probabilities_is_fitted_when_they_are_first_asked_for(monk
     assert len(stored) < 8 * (len(X_P) + len(X_U))  # the held-out scores stay behind
     np.testing.assert_array_equal(pickle.loads(stored).predict_proba(GRID), found)
     assert len(fits) == 2
+
+
+def test_kernels_of_very_many_rows_are_fitted_to_a_sample(monkeypatch):
+    monkeypatch.setattr(fitting, "MAX_KERNEL_ROWS", 60)
+    sizes = []
+
+    def counted(X, centers):
+        sizes.append(len(X))
+        return squared_distances(X, centers)
+
+    monkeypatch.setattr(fitting, "squared_distances", counted)
+    X_p, X_u = pu_samples(50, 100, 0.4, d=2)
+    RiskMinimizationClassifier(0.4, safe=False).fit_pu(X_p, X_u)
+    RiskMinimizationClassifier(0.4, safe=False, basis="gaussian").fit_pu(X_p, X_u)
+    assert sizes == [50, 60, 50, 100]
