@@ -43,7 +43,7 @@ WORKS = [
     "from pu_shift import *; RiskMinimizationClassifier(prior=0.4).get_params()",
     "import pu_shift.plots, pu_shift.explorer, pu_shift.report.page, pu_shift.paper.scripts",
     "pu_shift.DensityRatioClassifier(prior=0.2).fit(X, y).predict(X, test_prior=0.7)",
-    "pu_shift.DensityRatioClassifier(0.4, estimator='kliep').fit_pu(X_p, X_u).predict_proba(X)",
+    "pu_shift.DensityRatioClassifier(0.2, estimator='kliep').fit_pu(X_p, X_u).predict_proba(X)",
     "pu_shift.ULSIF(X_p, X_u)(X)",
     "pu_shift.estimate_prior(X_p, X_u)",
     "c = pu_shift.DensityRatioClassifier(0.2).fit(X, y); pu_shift.estimate_test_prior(c, X_u)",

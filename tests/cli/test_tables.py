@@ -199,6 +199,8 @@ def test_what_the_fit_has_not_seen_is_told(run):
         assert run(command)[2] == told
 
 
+# Here the day alone tells P from U.
+@pytest.mark.filterwarnings("ignore::pu_shift.estimation.class_prior.PriorWarning")
 @pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d %H:%M"])
 def test_dates_become_days(run, form):
     days = pd.date_range("2024-01-20", periods=200)

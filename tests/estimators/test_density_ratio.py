@@ -45,6 +45,7 @@ def test_ratio_probabilities_approach_the_posterior_at_the_test_prior(direction,
     np.testing.assert_array_equal((classifier.predict(GRID) == 1)[far], (proba[:, 1] > alpha)[far])
 
 
+@pytest.mark.filterwarnings("ignore::pu_shift.estimation.class_prior.PriorWarning")
 @given(prior=st.floats(0.02, 0.98), test_prior=st.floats(0.02, 0.98), alpha=st.floats(0.02, 0.98))
 def test_a_new_condition_needs_no_fit(ratio, prior, test_prior, alpha):
     changed = pickle.loads(pickle.dumps(ratio)).set_params(
